@@ -1,0 +1,73 @@
+/*
+ * "May this user do this to that object?"  One interface, four outcomes, several
+ * sources behind it: the embedded engine, OpenFGA / Auth0 FGA over the wire, a replica.
+ * "No" and "could not ask" are never folded together (Z2).
+ */
+#ifndef SUBZERO_FGA_H
+#define SUBZERO_FGA_H
+
+#include "subzero/base.h"
+#include "subzero/loop.h"
+
+enum sz_authz_outcome {
+    SZ_AUTHZ_ALLOWED,
+    SZ_AUTHZ_DENIED,
+    SZ_AUTHZ_ERROR,       /* the question is wrong or cannot be decided: `code` says which (FGA.md 2.1) */
+    SZ_AUTHZ_UNAVAILABLE, /* could not ask: timeout, connection, breaker */
+};
+
+enum sz_authz_source { SZ_AUTHZ_FROM_ENGINE, SZ_AUTHZ_FROM_OPENFGA, SZ_AUTHZ_FROM_REPLICA };
+
+struct sz_tuple_key {
+    struct sz_slice user, relation, object; /* "user:anne", "viewer", "document:roadmap" */
+    struct sz_slice condition, condition_context; /* SZ_NONE when absent; context is a JSON object */
+};
+
+struct sz_check {
+    struct sz_tuple_key key;
+    struct sz_slice context; /* JSON object, SZ_NONE when absent */
+    const struct sz_tuple_key *contextual;
+    size_t contextual_n; /* at most 100 */
+    bool higher_consistency;
+};
+
+struct sz_authz_answer {
+    enum sz_authz_outcome outcome;
+    enum sz_authz_source source;
+    int code; /* OpenFGA's number with SZ_AUTHZ_ERROR, else 0 */
+    bool cached;
+    struct sz_text message;
+};
+
+/*
+ * One question in flight.  Embedded in the asker's own memory, which must live until on_done ran
+ * or sz_authz_cancel was called.  on_done runs on the loop given at the start, never inside the start.
+ */
+struct sz_authz_op {
+    void (*on_done)(struct sz_authz_op *op);
+    struct sz_authz_answer answer;
+    void *priv; /* the source's */
+};
+
+/*
+ * An authorization source.  start: 1 = answered already, op->answer is set and on_done will not run
+ * (the engine, a cache hit); 0 = on_done will run; negative = broken, on_done will not run (treat as UNAVAILABLE).
+ */
+struct sz_authz {
+    int (*start)(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check, struct sz_mono deadline,
+                 struct sz_authz_op *op);
+    void (*cancel)(struct sz_authz *authz, struct sz_authz_op *op); /* after it on_done never runs */
+    void (*free)(struct sz_authz *authz);
+};
+
+static inline int sz_authz_start(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check,
+                                 struct sz_mono deadline, struct sz_authz_op *op)
+{
+    return authz->start(authz, loop, check, deadline, op);
+}
+
+struct sz_conf_fga;
+/* The embedded source from model and tuple files (or the demo's built-in ones).  NULL: *why says where and what. */
+struct sz_authz *sz_authz_embedded_new(struct sz_slice model_dsl, struct sz_slice tuples_yaml, struct sz_text *why);
+
+#endif

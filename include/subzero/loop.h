@@ -1,0 +1,81 @@
+/*
+ * The event loop as the rest of Subzero sees it.  One loop per thread; all
+ * functions belong to the loop's own thread unless a line says "any thread".
+ * Callbacks run on the loop's thread, never inside the call that armed them.
+ * Implemented on h2o's evloop in src/loop/loop_h2o.c; a fake for tests is in
+ * tests/fake/loop.h (same functions, time moved by hand).
+ */
+#ifndef SUBZERO_LOOP_H
+#define SUBZERO_LOOP_H
+
+#include "subzero/base.h"
+#include "subzero/time.h"
+
+struct sz_loop;
+
+/* The time read once at the start of this turn. */
+struct sz_mono sz_loop_now(const struct sz_loop *loop);
+struct sz_wall sz_loop_wall(const struct sz_loop *loop);
+/* Number of this turn: grows by one each time the loop wakes.  For per-turn budgets. */
+uint64_t sz_loop_turn(const struct sz_loop *loop);
+/* Small dense index, 0..n-1 for workers, n for the service loop; for per-thread counters. */
+unsigned sz_loop_index(const struct sz_loop *loop);
+/* The loop this thread runs, NULL elsewhere. */
+struct sz_loop *sz_loop_current(void);
+
+/*
+ * Timers: embedded in their owner's struct, zero-initialised, one shot.  Resolution
+ * 1 ms, never early.  Any number, O(log n): a binary heap over one timerfd.
+ */
+struct sz_timer {
+    void (*on_fire)(struct sz_timer *timer);
+    struct sz_mono at;
+    size_t slot; /* position in the heap + 1; 0 = not armed */
+};
+void sz_timer_start(struct sz_loop *loop, struct sz_timer *timer, struct sz_mono at); /* re-arms when armed */
+void sz_timer_cancel(struct sz_loop *loop, struct sz_timer *timer);                   /* no-op when not armed */
+static inline bool sz_timer_armed(const struct sz_timer *timer)
+{
+    return timer->slot != 0;
+}
+
+/*
+ * Deferred calls: run after the events of this turn were handled, before the loop
+ * sleeps again.  Embedded, one shot, cancellable.  This is the zero-timeout hop that keeps
+ * work out of the callback of a request that has just arrived.
+ */
+struct sz_defer {
+    void (*on_run)(struct sz_defer *defer);
+    struct sz_defer *next, **prev; /* prev NULL = not queued */
+};
+void sz_defer_start(struct sz_loop *loop, struct sz_defer *defer);
+void sz_defer_cancel(struct sz_defer *defer);
+
+/*
+ * Messages: any thread -> this loop.  The sender owns the struct until it is posted,
+ * the receiver from then on.  Delivered in order per sender.  Never fails, never blocks
+ * (a lock-free list and an eventfd).
+ */
+struct sz_msg {
+    void (*on_msg)(struct sz_msg *msg, struct sz_loop *loop);
+    struct sz_msg *next;
+};
+void sz_loop_post(struct sz_loop *loop, struct sz_msg *msg); /* any thread */
+
+/* Watch a descriptor that the caller owns (level-triggered).  Cancelling inside its own callback is fine. */
+enum { SZ_READ = 1, SZ_WRITE = 2 };
+struct sz_watch;
+struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(void *arg, int fd, unsigned events),
+                              void *arg);
+void sz_watch_set(struct sz_watch *watch, unsigned events); /* what to wait for from now on; 0 = nothing */
+void sz_watch_free(struct sz_watch **watch);                 /* does not close fd */
+
+/* Life: create on any thread, run and free on the thread that will be its own. */
+struct sz_loop *sz_loop_new(unsigned index); /* NULL: errno */
+void sz_loop_run(struct sz_loop *loop);      /* until sz_loop_stop */
+void sz_loop_stop(struct sz_loop *loop);     /* any thread */
+void sz_loop_free(struct sz_loop **loop);
+/* The h2o loop inside, for src/edge (which sees h2o); an h2o_evloop_t * behind void. */
+void *sz_loop_native(struct sz_loop *loop);
+
+#endif
