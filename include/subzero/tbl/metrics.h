@@ -1,0 +1,20 @@
+/* KIND(id, name, labels, help).  Kinds: COUNTER, GAUGE (per-thread values summed), HISTOGRAM (seconds).
+ * labels: the label names, comma separated, "" for none; their values come from closed lists registered at the start. */
+/* clang-format off */
+SZ_COUNTER(requests,        "subzero_requests_total", "route,decision,reason", "Requests by route, decision and reason")
+SZ_HISTOGRAM(duration,      "subzero_request_duration_seconds", "handler", "Time from the whole request head to the last byte handed over, by handler")
+SZ_GAUGE(in_progress,       "subzero_requests_in_progress", "", "Requests being handled")
+SZ_COUNTER(errors,          "subzero_errors_total", "component", "Faults of our own or of what we depend on")
+SZ_COUNTER(cache_requests,  "subzero_cache_requests_total", "layer,kind", "Cache look-ups")
+SZ_COUNTER(cache_hits,      "subzero_cache_hits_total", "layer,kind", "Cache look-ups that found a usable entry")
+SZ_COUNTER(shed,            "subzero_verifications_shed_total", "", "Verifications refused because the queue was full")
+SZ_COUNTER(resets,          "subzero_http2_reset_connections_total", "", "HTTP/2 connections closed for resetting too many streams")
+SZ_GAUGE(connections,       "subzero_connections", "listener", "Open client connections")
+SZ_COUNTER(conn_refused,    "subzero_connections_refused_total", "cause", "Connections closed at accept")
+SZ_HISTOGRAM(dependency,    "subzero_dependency_duration_seconds", "dependency", "Time of calls to what we depend on")
+SZ_COUNTER(log_lost,        "subzero_log_lines_lost_total", "", "Log lines dropped because the queue was full")
+SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")
+/* clang-format on */
+#undef SZ_COUNTER
+#undef SZ_GAUGE
+#undef SZ_HISTOGRAM
