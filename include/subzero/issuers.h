@@ -1,0 +1,70 @@
+/*
+ * Issuers and their keys: from a compact token to a validated identity.  Built from the
+ * configuration on the service thread, immutable afterwards but for key sets, which are swapped
+ * whole.  Verification runs on any loop thread, never blocks and asks nobody: where a key set has
+ * to be fetched the answer is SZ_VERIFY_PENDING (providers over the network come with a later part).
+ */
+#ifndef SUBZERO_ISSUERS_H
+#define SUBZERO_ISSUERS_H
+
+#include "subzero/base.h"
+#include "subzero/conf.h"
+#include "subzero/identity.h"
+#include "subzero/reason.h"
+#include "subzero/time.h"
+
+#define SZ_TOKEN_MAX (16 * 1024) /* longer tokens are refused undecoded */
+
+struct sz_issuers;
+
+/* Reads key files and secrets: blocking.  NULL: mistakes in *m.  `conf` must outlive it. */
+struct sz_issuers *sz_issuers_new(const struct sz_conf *conf, struct sz_mistakes *m);
+void sz_issuers_free(struct sz_issuers **issuers);
+
+/* Changes when any issuer's settings, the vocabulary or any key set changes: the reject cache's generation. */
+uint64_t sz_issuers_generation(const struct sz_issuers *issuers);
+/* The current generation of one issuer (by process-wide registry id), 0 when it is not configured. */
+uint64_t sz_issuer_generation(const struct sz_issuers *issuers, unsigned id);
+/* Registry id (sz_identity.issuer) of conf->issuers[index]; and back: -1 when not configured any more. */
+unsigned sz_issuer_id(const struct sz_issuers *issuers, size_t index);
+int sz_issuer_index(const struct sz_issuers *issuers, unsigned id);
+/* False: the key that verified this fact has been removed from its issuer's set. */
+bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id);
+/* True when at least one issuer has a usable key (readiness). */
+bool sz_issuers_usable(const struct sz_issuers *issuers);
+
+/* JWT-shaped: three base64url segments, the first decoding to a JSON object; anything else is opaque. */
+enum sz_credential_kind sz_credential_kind(struct sz_slice token);
+
+struct sz_verified {
+    enum sz_reason reason;   /* SZ_REASON_allowed: identity is valid */
+    bool heals;              /* a rejection that time or new keys may heal (nbf, iat in the future, unknown kid) */
+    int64_t heals_at;        /* unix seconds when time heals it, 0 = unknown */
+    struct sz_text detail;   /* for the log and `token inspect`; never the token, never a claim's value */
+};
+
+/*
+ * Verifies a compact JWS and its claims against the configured issuer named by `iss` (exact).
+ * Order: size, shape, header, issuer, algorithm on the issuer's list and fitting the key, key by kid, signature,
+ * then claims (exp, nbf, iat, aud, typ, required, lifetime).  identity is filled when the reason is
+ * `allowed`.  0, or negative when something broke (treat as identity_unavailable).
+ */
+int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now, struct sz_identity *identity,
+                  struct sz_verified *out) SZ_MUST_CHECK;
+
+/* ---- making tokens (demo issuer, token mint, identity assertions): fga/sign.c ---------------------------------- */
+
+struct sz_signer;
+/* From a private JWK (RSA, EC, OKP) or PEM.  Blocking.  NULL: *why. */
+struct sz_signer *sz_signer_new(struct sz_slice key, struct sz_text *why);
+void sz_signer_free(struct sz_signer **signer);
+/* Compact JWS over a JSON claims object; typ e.g. "at+jwt".  *out from pool.  Any thread, one at a time. */
+int sz_signer_sign(struct sz_signer *signer, enum sz_alg alg, const char *typ, struct sz_slice claims, struct sz_pool *pool,
+                   struct sz_slice *out) SZ_MUST_CHECK;
+/* The public half as a JWK Set document. */
+int sz_signer_jwks(struct sz_signer *signer, struct sz_buf *out) SZ_MUST_CHECK;
+enum sz_alg sz_signer_default_alg(const struct sz_signer *signer);
+/* A new private JWK (alg decides the kind), with kid = RFC 7638 thumbprint. */
+int sz_key_generate(enum sz_alg alg, struct sz_buf *jwk) SZ_MUST_CHECK;
+
+#endif
