@@ -1,0 +1,37 @@
+/*
+ * An exchange: one h2o request and its transaction.  Allocated with h2o_mem_alloc_shared on the
+ * request's pool, so that its dispose hook runs whenever the request dies, for any reason
+ * and in any state (HTTP/2 may dispose it in the middle of everything).  Nothing outside may keep a pointer
+ * to the h2o_req_t; an operation that can outlive it keeps the exchange's own record and is detached in dispose.
+ */
+#ifndef SZ_EDGE_EXCHANGE_H
+#define SZ_EDGE_EXCHANGE_H
+
+#include <h2o.h>
+
+#include "pipeline/txn.h"
+
+struct sz_edge_thread; /* edge/thread.h: one per worker: h2o context, listeners, proxy pools */
+struct sz_proxy_call;  /* edge/proxy.c: one upstream call in flight */
+
+struct sz_exchange {
+    struct sz_txn txn;
+    struct { /* request memory for the pipeline, on h2o's pool */
+        struct sz_pool super;
+        h2o_mem_pool_t *h2o;
+    } pool;
+    h2o_req_t *req;
+    struct sz_edge_thread *thread;
+    struct sz_proxy_call *proxy;  /* NULL: none */
+    struct sz_defer hop;          /* HTTP/2: the zero-timeout hop before work starts */
+    bool answered;                /* a response was started; h2o asserts on a second one */
+};
+
+/* Sends txn.answer (exactly once per exchange). */
+void sz_exchange_answer(struct sz_exchange *x);
+/* Answers with the problem document for this reason; only before a response was started. */
+void sz_exchange_problem(struct sz_exchange *x, enum sz_reason reason, const char *detail);
+/* Adds txn.respond to req->res.headers: every response to the client, proxied or ours. */
+void sz_exchange_add_respond(struct sz_exchange *x);
+
+#endif

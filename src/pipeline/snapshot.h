@@ -1,0 +1,36 @@
+/*
+ * What a request is judged by: one configuration with everything made from it.  Built on the
+ * service thread, immutable, swapped whole.  A request keeps the snapshot it began with.
+ *
+ * Counting: `refs` is atomic and counts worker threads (one each while it is current or any request of that
+ * thread uses it); within a thread sz_worker counts requests without atomics.
+ */
+#ifndef SZ_PIPELINE_SNAPSHOT_H
+#define SZ_PIPELINE_SNAPSHOT_H
+
+#include <stdatomic.h>
+
+#include "subzero/conf.h"
+#include "subzero/fga.h"
+#include "subzero/issuers.h"
+#include "subzero/metrics.h"
+
+struct sz_signer;
+
+struct sz_snapshot {
+    atomic_uint refs;
+    struct sz_conf *conf;
+    struct sz_issuers *issuers;
+    struct sz_authz *authz;            /* NULL when no route asks */
+    struct sz_signer *assertion;       /* signs X-Subzero-Assertion; NULL when off */
+    const struct sz_route_plan *plans; /* one per route: what the hot path would otherwise compute per request */
+    void (*on_free)(void *arg);        /* told when the last reference went (tests, the edge's TLS contexts) */
+    void *on_free_arg;
+};
+
+/* Takes conf over in every case.  Blocking (keys, models are read).  NULL: mistakes in m. */
+struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m);
+void sz_snapshot_ref(struct sz_snapshot *snapshot);
+void sz_snapshot_unref(struct sz_snapshot *snapshot); /* any thread; frees with the last */
+
+#endif

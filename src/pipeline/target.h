@@ -1,0 +1,26 @@
+/*
+ * One parse, one truth: the request target in canonical form.  Route match, authorization, audit and
+ * the bytes that go upstream all use this form.  What can be read in two ways is refused.
+ *
+ *   /a/%7Euser/./b//c?x=1   ->  path "/a/~user/b/c", query "x=1"
+ *   /a%2Fb  /a%5cb  /a\b  /%00  /%252e  /a;/../b  ...  ->  refused (ambiguous_path)
+ */
+#ifndef SZ_PIPELINE_TARGET_H
+#define SZ_PIPELINE_TARGET_H
+
+#include "subzero/base.h"
+
+struct sz_target {
+    struct sz_slice path;  /* canonical: unreserved octets decoded once, other escapes upper-cased, dot segments removed, slashes merged */
+    struct sz_slice query; /* without '?'; SZ_NONE when there is none */
+    bool was_canonical;    /* the input's path already was that form, the case of hex digits aside (decide mode needs it) */
+};
+
+/* 0; SZ_TARGET_AMBIGUOUS or SZ_TARGET_BAD with *why a literal.  Memory from pool only when the path changes. */
+enum { SZ_TARGET_AMBIGUOUS = 1, SZ_TARGET_BAD = 2 };
+int sz_target_parse(struct sz_slice raw, struct sz_pool *pool, struct sz_target *out, const char **why) SZ_MUST_CHECK;
+
+/* authority -> lower-case host without port (IPv6 literal without brackets) into the pool. -EINVAL: malformed. */
+int sz_authority_host(struct sz_slice authority, struct sz_pool *pool, struct sz_slice *host) SZ_MUST_CHECK;
+
+#endif

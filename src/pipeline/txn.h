@@ -1,0 +1,172 @@
+/*
+ * The transaction: one request on its way through the stages of subzero/tbl/stages.h.
+ *
+ *   edge fills txn->req ─▶ sz_txn_start ─▶ admit ▸ identify ▸ limit ▸ authorize ▸ decide ▸ commit ─▶ done
+ *                              │                  │ parks here and there
+ *                              │                  └─▶ sz_txn_resume (a callback recorded its answer)
+ *                              ▼
+ *        FINISHED now, or PARKED and later on_finished
+ *
+ * The decision starts as DENY; decide.c is the one file that writes ALLOW.  A stage reads its
+ * inputs, asks one module, stores one answer, names the next stage.  Jumps go forward only.  Fields
+ * appear in stage order; each group is written by the file named beside it.
+ *
+ * All calls on the worker's own thread.
+ */
+#ifndef SZ_PIPELINE_TXN_H
+#define SZ_PIPELINE_TXN_H
+
+#include "pipeline/request.h"
+#include "pipeline/snapshot.h"
+#include "pipeline/target.h"
+#include "subzero/cache.h"
+#include "subzero/fga.h"
+#include "subzero/identity.h"
+#include "subzero/loop.h"
+#include "subzero/reason.h"
+#include "subzero/router.h"
+
+enum sz_stage {
+#define SZ_STAGE(name, help) SZ_STAGE_##name,
+#include "subzero/tbl/stages.h"
+    SZ_STAGE_COUNT
+};
+const char *sz_stage_name(enum sz_stage stage);
+
+enum sz_step { SZ_STEP_GO_ON, SZ_STEP_PARKED, SZ_STEP_FINISHED };
+
+struct sz_worker;
+
+/* What was decided and why: one record, filled in decide, read by answers, logs, metrics and audit. */
+struct sz_decision {
+    bool allow;
+    enum sz_reason reason;
+    const struct sz_conf_route *route; /* NULL: unmatched */
+    uint8_t token_layer;               /* 0 none, 1 L1, 2 L2, 3 verified now */
+    bool checked;                      /* a relation was asked */
+    enum sz_authz_source authz_source;
+};
+
+/* How to send an allowed request upstream; filled only then (pipeline/forward.c). */
+struct sz_forward {
+    const struct sz_conf_upstream *upstream;
+    struct sz_slice method;
+    struct sz_slice target;            /* canonical path plus query: the request line's target */
+    struct sz_slice authority;         /* Host to send when the upstream preserves it */
+    struct sz_headers headers;         /* complete but Host, Content-Length, Connection, Upgrade; lower-case names */
+    struct sz_slice body;
+    bool has_body;
+    bool own_connection;               /* a body on GET, HEAD, DELETE or OPTIONS, or reuse: never: Connection: close */
+    bool retry_safe;                   /* bodyless and idempotent: once more after a keep-alive race */
+    bool websocket;
+    struct sz_mono stream_until;       /* WebSocket and event streams end here: token expiry, route max_lifetime; SZ_NEVER */
+};
+
+/* A response of our own (pipeline/answer.c). */
+struct sz_answer {
+    unsigned status;
+    struct sz_headers headers;         /* content-type included */
+    struct sz_slice body;
+    bool close;                        /* HTTP/1: end the connection after it */
+};
+
+struct sz_txn {
+    uint32_t magic;
+    enum sz_stage stage;
+    struct sz_worker *worker;
+    struct sz_pool *pool;              /* dies with the request */
+    struct sz_request req;             /* the edge */
+    void (*on_finished)(struct sz_txn *txn); /* the edge; once, only after sz_txn_start returned PARKED */
+    struct sz_mono started, deadline;
+    struct sz_snapshot *snapshot;      /* held until sz_txn_end */
+
+    /* admit.c */
+    struct sz_target target;
+    struct sz_slice host;
+    struct sz_addr client;             /* first untrusted address from the right of the forwarding header */
+    bool peer_trusted;
+    struct sz_slice request_id;
+    struct sz_route_match match;
+    bool preflight;                    /* CORS preflight, answered here */
+
+    /* identify.c */
+    struct sz_slice token;             /* borrowed from the request's headers */
+    enum sz_credential_kind credential;
+    struct sz_fingerprint fingerprint;
+    struct sz_identity *identity;      /* NULL: anonymous; validated facts otherwise */
+    uint8_t token_layer;
+    struct sz_verify_slot *verify;     /* queued for verification */
+
+    /* authorize.c */
+    struct sz_authz_op op;
+    size_t check_at;                   /* index of the check being asked */
+    bool checked;
+    enum sz_authz_source authz_source;
+
+    /* decide.c: the decision; everything after reads it */
+    enum sz_reason reason;             /* why the way ended: set by the stage that refuses, `allowed` otherwise */
+    struct sz_decision decision;
+    struct sz_forward forward;         /* allow on a proxy listener */
+    struct sz_answer answer;           /* everything else */
+    bool proxy;                        /* forward is what to do; else answer */
+    struct sz_headers respond;         /* fields to add to any response to the client: X-Request-Id, CORS, rate limits */
+};
+
+/*
+ * Starts: the edge has zeroed the struct and set worker, pool, req, on_finished.  FINISHED: txn->proxy says which
+ * of forward and answer counts; on_finished will not run.  PARKED: on_finished will.
+ */
+enum sz_step sz_txn_start(struct sz_txn *txn);
+/* The one way back in: called by every callback of a parked stage, after it recorded its answer. */
+void sz_txn_resume(struct sz_txn *txn);
+/* The client left, or the response is over: cancels what is parked and gives the snapshot back. on_finished never runs after. */
+void sz_txn_end(struct sz_txn *txn);
+
+/*
+ * A refusal after the decision (upstream faults) or before the pipeline (head checks): fills txn->answer with
+ * the problem document for `reason`, with CORS and request id as far as known.  Usable on a txn whose start never ran
+ * (worker, pool and req set).
+ */
+void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail);
+
+/* What the access log and metrics need when the exchange is over. */
+struct sz_completion {
+    unsigned status;
+    uint64_t bytes_out;
+    bool aborted;   /* the client left before the end */
+};
+void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
+
+/* ---- the worker: one per loop thread -------------------------------------------------------------------- */
+
+/* Process-wide, outlives every worker. */
+struct sz_gate {
+    struct sz_token_cache *tokens;
+    struct sz_reject_cache *rejects;
+    _Atomic uint32_t in_flight;
+    _Atomic bool draining;
+};
+
+struct sz_local_snapshot; /* a snapshot and this thread's count of its users */
+
+struct sz_worker {
+    struct sz_loop *loop;
+    unsigned index;
+    struct sz_gate *gate;
+    struct sz_local_snapshot *current;
+    struct sz_verify_queue *verify;
+    uint64_t request_seq;  /* request ids */
+    uint8_t id_seed[8];
+};
+int sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot)
+    SZ_MUST_CHECK;
+void sz_worker_fini(struct sz_worker *worker);
+/* New requests use it from now on; the old one goes with its last request. Own thread. */
+void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot);
+/* The snapshot new requests get.  Borrowed, own thread, until the next swap. */
+struct sz_snapshot *sz_worker_snapshot(struct sz_worker *worker);
+
+int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache) SZ_MUST_CHECK;
+void sz_gate_fini(struct sz_gate *gate);
+
+#endif
