@@ -16,20 +16,20 @@
 #include <stdint.h>
 #include <string.h>
 
-#define SZ_MUST_CHECK __attribute__((warn_unused_result))
-#define SZ_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
-#define SZ_COLD __attribute__((cold))
-#define SZ_LIKELY(x) __builtin_expect(!!(x), 1)
-#define SZ_UNLIKELY(x) __builtin_expect(!!(x), 0)
-#define SZ_COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define SZ_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr) - offsetof(type, member)))
-#define SZ_CACHE_LINE 64
+#define SZ_MUST_CHECK                   __attribute__((warn_unused_result))
+#define SZ_PRINTF(fmt, args)            __attribute__((format(printf, fmt, args)))
+#define SZ_COLD                         __attribute__((cold))
+#define SZ_LIKELY(x)                    __builtin_expect(!!(x), 1)
+#define SZ_UNLIKELY(x)                  __builtin_expect(!!(x), 0)
+#define SZ_COUNT(array)                 (sizeof(array) / sizeof((array)[0]))
+#define SZ_CONTAINER(ptr, type, member) ((type *)(void *)((char *)(ptr)-offsetof(type, member)))
+#define SZ_CACHE_LINE                   64
 
 /* Invariants of our own: stays on in release builds, aborts with the place.  Never for data from outside. */
-#define SZ_ASSERT(cond)                                                                                               \
-    do {                                                                                                               \
-        if (SZ_UNLIKELY(!(cond)))                                                                                      \
-            sz_assert_failed(#cond, __FILE__, __LINE__);                                                               \
+#define SZ_ASSERT(cond)                                  \
+    do {                                                 \
+        if (SZ_UNLIKELY(!(cond)))                        \
+            sz_assert_failed(#cond, __FILE__, __LINE__); \
     } while (0)
 _Noreturn void sz_assert_failed(const char *cond, const char *file, int line) SZ_COLD;
 
@@ -44,7 +44,7 @@ struct sz_slice {
 };
 
 #define SZ_S(literal) ((struct sz_slice){(literal), sizeof(literal) - 1})
-#define SZ_NONE ((struct sz_slice){NULL, 0})
+#define SZ_NONE       ((struct sz_slice){NULL, 0})
 #define SZ_FMT(slice) (int)(slice).n, ((slice).p != NULL ? (slice).p : "") /* for "%.*s" */
 
 static inline struct sz_slice sz_slice(const void *p, size_t n)

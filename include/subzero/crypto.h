@@ -40,7 +40,7 @@ void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32]);
 void sz_key_field(struct sz_buf *b, uint8_t type, struct sz_slice value);
 
 /* base64url without padding, canonical (RFC 4648 section 5; unused bits must be 0).  Sizes: */
-#define SZ_B64_LEN(n) (((n) * 4 + 2) / 3)
+#define SZ_B64_LEN(n)   (((n)*4 + 2) / 3)
 #define SZ_B64_BYTES(n) ((n) / 4 * 3 + ((n) % 4 == 3 ? 2 : (n) % 4 == 2 ? 1 : 0))
 size_t sz_b64url_encode(const void *in, size_t n, char *out); /* writes SZ_B64_LEN(n), no NUL */
 /* -EINVAL: not canonical base64url.  out holds SZ_B64_BYTES(s.n). */

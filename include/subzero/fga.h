@@ -12,14 +12,14 @@
 enum sz_authz_outcome {
     SZ_AUTHZ_ALLOWED,
     SZ_AUTHZ_DENIED,
-    SZ_AUTHZ_ERROR,       /* the question is wrong or cannot be decided: `code` says which (FGA.md 2.1) */
+    SZ_AUTHZ_ERROR,       /* the question is wrong or cannot be decided: `code` says which, by OpenFGA's numbers */
     SZ_AUTHZ_UNAVAILABLE, /* could not ask: timeout, connection, breaker */
 };
 
 enum sz_authz_source { SZ_AUTHZ_FROM_ENGINE, SZ_AUTHZ_FROM_OPENFGA, SZ_AUTHZ_FROM_REPLICA };
 
 struct sz_tuple_key {
-    struct sz_slice user, relation, object; /* "user:anne", "viewer", "document:roadmap" */
+    struct sz_slice user, relation, object;       /* "user:anne", "viewer", "document:roadmap" */
     struct sz_slice condition, condition_context; /* SZ_NONE when absent; context is a JSON object */
 };
 

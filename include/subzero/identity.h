@@ -14,9 +14,9 @@
 
 #include "subzero/base.h"
 
-#define SZ_SCOPES_MAX 256       /* scopes a configuration may mention */
-#define SZ_CLAIMS_MAX 32        /* claim names a configuration may mention */
-#define SZ_IDENTITY_TEXT 2048   /* text area of the working form; larger identities are refused (malformed_token) */
+#define SZ_SCOPES_MAX    256  /* scopes a configuration may mention */
+#define SZ_CLAIMS_MAX    32   /* claim names a configuration may mention */
+#define SZ_IDENTITY_TEXT 2048 /* text area of the working form; larger identities are refused (malformed_token) */
 
 enum sz_credential_kind { SZ_CREDENTIAL_NONE, SZ_CREDENTIAL_JWT, SZ_CREDENTIAL_OPAQUE };
 
@@ -24,25 +24,32 @@ enum {
     SZ_ID_HAS_IAT = 1 << 0,
     SZ_ID_HAS_JTI = 1 << 1,
     SZ_ID_HAS_SID = 1 << 2,
-    SZ_ID_HAS_X5T = 1 << 3,        /* cnf.x5t#S256: thumbprint in x5t */
-    SZ_ID_SENDER_BOUND = 1 << 4,   /* has a cnf or DPoP type of any kind: must be proven in this request */
-    SZ_ID_CNF_OTHER = 1 << 5,      /* ... and (also) by a method we cannot verify: always refused unless ignore_cnf */
+    SZ_ID_HAS_X5T = 1 << 3,      /* cnf.x5t#S256: thumbprint in x5t */
+    SZ_ID_SENDER_BOUND = 1 << 4, /* has a cnf or DPoP type of any kind: must be proven in this request */
+    SZ_ID_CNF_OTHER = 1 << 5,    /* ... and (also) by a method we cannot verify: always refused unless ignore_cnf */
 };
 
 struct sz_text_ref { /* a run of the text area; n == 0 and at == 0: absent */
     uint16_t at, n;
 };
 
-enum sz_claim_type { SZ_CLAIM_ABSENT, SZ_CLAIM_STRING, SZ_CLAIM_INTEGER, SZ_CLAIM_BOOL, SZ_CLAIM_STRINGS, SZ_CLAIM_OTHER };
+enum sz_claim_type {
+    SZ_CLAIM_ABSENT,
+    SZ_CLAIM_STRING,
+    SZ_CLAIM_INTEGER,
+    SZ_CLAIM_BOOL,
+    SZ_CLAIM_STRINGS,
+    SZ_CLAIM_OTHER
+};
 
 struct sz_identity {
-    uint64_t generation;  /* issuer's verification settings + vocabulary; must equal the current one of that issuer */
-    int64_t exp, iat;     /* unix seconds; exp always set; fractions floored; iat valid with SZ_ID_HAS_IAT */
-    uint64_t jti, sid;    /* keyed hashes (process key) of the claims, for revocation */
-    uint64_t revocation;  /* revocation sequence when this was learned */
-    uint32_t key_id;      /* process-wide id of the verifying key: sz_key_alive() */
-    uint16_t issuer;      /* index into the process-wide issuer registry (stable over reloads) */
-    uint16_t flags;       /* SZ_ID_* */
+    uint64_t generation; /* issuer's verification settings + vocabulary; must equal the current one of that issuer */
+    int64_t exp, iat;    /* unix seconds; exp always set; fractions floored; iat valid with SZ_ID_HAS_IAT */
+    uint64_t jti, sid;   /* keyed hashes (process key) of the claims, for revocation */
+    uint64_t revocation; /* revocation sequence when this was learned */
+    uint32_t key_id;     /* process-wide id of the verifying key: sz_key_alive() */
+    uint16_t issuer;     /* index into the process-wide issuer registry (stable over reloads) */
+    uint16_t flags;      /* SZ_ID_* */
     uint64_t scopes[SZ_SCOPES_MAX / 64];
     uint8_t x5t[32];
     struct sz_text_ref subject, client, tenant;
@@ -78,8 +85,8 @@ int sz_identity_add_text(struct sz_identity *id, struct sz_slice s, struct sz_te
  * Encoding: u8 slot, u8 type, u16 length, bytes (INTEGER: 8 bytes little-endian i64; BOOL: 1 byte;
  * STRINGS: items each u16 length, bytes).
  */
-int sz_identity_add_claim(struct sz_identity *id, unsigned slot, enum sz_claim_type type, struct sz_slice value)
-    SZ_MUST_CHECK;
+int sz_identity_add_claim(struct sz_identity *id, unsigned slot, enum sz_claim_type type,
+                          struct sz_slice value) SZ_MUST_CHECK;
 
 struct sz_claim {
     enum sz_claim_type type;

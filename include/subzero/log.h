@@ -18,7 +18,8 @@ enum sz_log_level { SZ_LOG_DEBUG, SZ_LOG_INFO, SZ_LOG_WARN, SZ_LOG_ERROR };
 int sz_log_start(int fd, enum sz_log_level least) SZ_MUST_CHECK;
 void sz_log_stop(void); /* drains within 2 s, joins */
 
-/* Any thread.  component: a short literal ("conf", "edge").  Control characters are escaped; a line is at most 4 KiB. */
+/* Any thread.  component: a short literal ("conf", "edge").  Control characters are escaped; a line is at most 4 KiB.
+ */
 void sz_log(enum sz_log_level level, const char *component, const char *fmt, ...) SZ_PRINTF(3, 4);
 
 /*

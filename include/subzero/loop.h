@@ -68,7 +68,7 @@ struct sz_watch;
 struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(void *arg, int fd, unsigned events),
                               void *arg);
 void sz_watch_set(struct sz_watch *watch, unsigned events); /* what to wait for from now on; 0 = nothing */
-void sz_watch_free(struct sz_watch **watch);                 /* does not close fd */
+void sz_watch_free(struct sz_watch **watch);                /* does not close fd */
 
 /* Life: create on any thread, run and free on the thread that will be its own. */
 struct sz_loop *sz_loop_new(unsigned index); /* NULL: errno */

@@ -10,8 +10,8 @@
 #include "subzero/time.h"
 
 enum sz_metric {
-#define SZ_COUNTER(id, name, labels, help) SZ_METRIC_##id,
-#define SZ_GAUGE(id, name, labels, help) SZ_METRIC_##id,
+#define SZ_COUNTER(id, name, labels, help)   SZ_METRIC_##id,
+#define SZ_GAUGE(id, name, labels, help)     SZ_METRIC_##id,
 #define SZ_HISTOGRAM(id, name, labels, help) SZ_METRIC_##id,
 #include "subzero/tbl/metrics.h"
     SZ_METRIC_COUNT

@@ -19,10 +19,10 @@ struct sz_span { /* a duration */
     int64_t us;
 };
 
-#define SZ_US(n) ((struct sz_span){(n)})
-#define SZ_MS(n) ((struct sz_span){(int64_t)(n)*1000})
+#define SZ_US(n)  ((struct sz_span){(n)})
+#define SZ_MS(n)  ((struct sz_span){(int64_t)(n)*1000})
 #define SZ_SEC(n) ((struct sz_span){(int64_t)(n)*1000000})
-#define SZ_NEVER ((struct sz_mono){INT64_MAX})
+#define SZ_NEVER  ((struct sz_mono){INT64_MAX})
 
 struct sz_mono sz_mono_read(void);
 struct sz_wall sz_wall_read(void);
@@ -44,7 +44,8 @@ static inline int64_t sz_wall_seconds(struct sz_wall t) /* floor */
     return t.us >= 0 ? t.us / 1000000 : -((-t.us + 999999) / 1000000);
 }
 
-/* RFC 3339 in UTC with `digits` fractional digits (0, 3, 6, 9); writes at most 31 bytes and a NUL, returns the length. */
+/* RFC 3339 in UTC with `digits` fractional digits (0, 3, 6, 9); writes at most 31 bytes and a NUL, returns the length.
+ */
 int sz_wall_format(struct sz_wall t, int digits, char out[32]);
 
 #endif
