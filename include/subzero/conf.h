@@ -271,6 +271,9 @@ struct sz_mistakes {
 };
 void sz_mistakes_init(struct sz_mistakes *m);
 void sz_mistakes_fini(struct sz_mistakes *m);
+/* Adds one: for modules that read what the configuration names (keys, models).  Texts are copied; line 0 = no position. */
+void sz_mistakes_add(struct sz_mistakes *m, struct sz_slice file, unsigned line, unsigned column, bool warning,
+                     const char *fmt, ...) SZ_PRINTF(6, 7);
 
 /*
  * Blocking (files are read): never on a worker loop.  NULL when m->errors > 0; then every mistake is in m,
