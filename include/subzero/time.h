@@ -41,7 +41,7 @@ static inline struct sz_mono sz_earlier(struct sz_mono a, struct sz_mono b)
 }
 static inline int64_t sz_wall_seconds(struct sz_wall t) /* floor */
 {
-    return t.us >= 0 ? t.us / 1000000 : -((-t.us + 999999) / 1000000);
+    return t.us / 1000000 - (t.us % 1000000 < 0);
 }
 
 /* RFC 3339 in UTC with `digits` fractional digits (0, 3, 6, 9); writes at most 31 bytes and a NUL, returns the length.
