@@ -227,7 +227,8 @@ struct sz_vocabulary {
 
 struct sz_conf_fga {
     bool on;
-    struct sz_slice model, tuples; /* file paths; mode embedded */
+    struct sz_slice model, tuples;           /* file paths; mode embedded */
+    struct sz_slice model_text, tuples_text; /* instead of files: the demo's (DSL, YAML) */
 };
 
 struct sz_conf {
@@ -248,7 +249,12 @@ struct sz_conf {
     const struct sz_conf_route *routes;
     size_t routes_n;
     struct sz_conf_log log;
-    struct { struct sz_slice key_file; struct sz_span ttl; struct sz_slice issuer; bool on; } assertion;
+    struct {
+        bool on;
+        struct sz_secret key;    /* key_file: a private JWK or PEM; signs X-Subzero-Assertion */
+        struct sz_span ttl;      /* at most 60 s */
+        struct sz_slice issuer;
+    } assertion;
     struct sz_vocabulary vocabulary;
     struct sz_router *router;  /* compiled from the routes: subzero/router.h */
     uint64_t version;          /* hash of the whole configuration */

@@ -67,7 +67,11 @@ static inline int sz_authz_start(struct sz_authz *authz, struct sz_loop *loop, c
 }
 
 struct sz_conf_fga;
-/* The embedded source from model and tuple files (or the demo's built-in ones).  NULL: *why says where and what. */
+/*
+ * The embedded source: model (.fga, .json or fga.mod) and tuple files, or the texts that the demo brings.
+ * Blocking.  NULL: *why says where and what.
+ */
+struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_text *why);
 struct sz_authz *sz_authz_embedded_new(struct sz_slice model_dsl, struct sz_slice tuples_yaml, struct sz_text *why);
 
 #endif
