@@ -1,0 +1,101 @@
+"""script/bench's other half: argument parsing, one run from start to file, the table."""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+
+from perf.bench import conditions, judge, servers, stats, store
+from perf.bench.cells import ALL
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.join(ROOT, "build", "release")
+
+
+def say(text=""):
+    print(text, flush=True)
+
+
+def run(cell, options):
+    say(f"{cell.NAME}: {cell.TITLE}")
+    with tempfile.TemporaryDirectory(prefix="subzero-bench.") as scratch:
+        os.chmod(scratch, 0o755)
+        bench = servers.Bench(ROOT, BUILD, scratch, say)
+        measured = cell.run(bench, options)
+    result = {
+        "benchmark": cell.NAME,
+        "title": cell.TITLE,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "conditions": conditions.conditions(BUILD, measured.pop("workload"), measured.pop("configuration")),
+        "build": conditions.build(ROOT, bench.gateway),
+        "bars": judge.judged(cell.BARS, measured["figures"]),
+        **measured,
+    }
+    show(result)
+    say(f"  kept: {os.path.relpath(store.save(result), ROOT)}")
+    return judge.passes(result["bars"])
+
+
+def show(result):
+    for name, figure in sorted(result["figures"].items()):
+        if figure:
+            say(f"  {name:24} {stats.human(figure['median']):>10}   ({stats.human(figure['min'])} .. {stats.human(figure['max'])})")
+    if result["failures"]:
+        say(f"  FAILED runs: {result['failures']}")
+    for bar in result["bars"]:
+        say("  " + line(bar, result))
+
+
+def line(bar, result):
+    figure = result["figures"].get(bar["figure"])
+    sign = ">=" if bar["better"] == "higher" else "<="
+    beyond = f", beyond {sign} {stats.human(bar['beyond'])}" if bar.get("beyond") is not None else ""
+    value = stats.human(figure["median"]) if figure else "-"
+    return f"{bar['verdict']:9} {bar['what']}: {value} (bar {sign} {stats.human(bar['bar'])}{beyond})"
+
+
+def table():
+    newest = store.latest()
+    good = True
+    for name, cell in ALL.items():
+        result = newest.get(name)
+        if result is None:
+            say(f"{name}  {cell.TITLE}\n    not measured yet: script/bench {name}")
+            good = False
+            continue
+        build, known = result["build"], result["conditions"]
+        say(f"{name}  {cell.TITLE}")
+        say(f"    {result['time']}  commit {build['commit'][:10]}{'+' if build['dirty'] else ''}  conditions {known['fingerprint']}"
+            f"  runs {len(result['pairs'])}, failed {result['failures']}")
+        # Judged by today's bars, not by those that the run knew.
+        for bar in judge.judged(cell.BARS, result["figures"]):
+            say("    " + line(bar, result))
+            good = good and bar["verdict"] in (judge.MET, judge.BEYOND)
+    return good
+
+
+def main(argv):
+    parser = argparse.ArgumentParser(prog="script/bench", description="Runs benchmarks and judges their results.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, 'all', or 'list'")
+    parser.add_argument("--table", action="store_true", help="bars and verdicts from the latest results; exit 1 when one is missed")
+    parser.add_argument("--pairs", type=int, default=7, help="good pairs wanted (at least 5 for a verdict that counts)")
+    parser.add_argument("--seconds", type=int, default=3, help="length of one side's run")
+    parser.add_argument("--connections", type=int, default=64)
+    options = parser.parse_args(argv)
+    if options.table:
+        return 0 if table() else 1
+    if not options.names or options.names == ["list"]:
+        for name, cell in ALL.items():
+            say(f"{name}  {cell.TITLE}")
+        return 0
+    names = list(ALL) if options.names == ["all"] else [name.upper() for name in options.names]
+    unknown = [name for name in names if name not in ALL]
+    if unknown:
+        parser.error(f"no benchmark {', '.join(unknown)}; there are {', '.join(ALL)}")
+    results = [run(ALL[name], options) for name in names]
+    return 0 if all(results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,8 @@
+"""One file for each benchmark: NAME, TITLE, BARS and run(bench, options) -> measured.
+
+measured is {"workload", "configuration", "figures", "pairs", "failures"}; figures map a name to a summary.
+"""
+
+from perf.bench.cells import p1, p2, p3, p8
+
+ALL = {cell.NAME: cell for cell in (p1, p2, p3, p8)}

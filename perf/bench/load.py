@@ -1,0 +1,92 @@
+"""wrk over raw requests, with the server's CPU time read around it."""
+
+import json
+import os
+import socket
+import subprocess
+
+from perf.bench import procs, stats
+
+LUA = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "load", "requests.lua")
+
+
+def write_requests(path, requests):
+    with open(path, "wb") as f:
+        for request in requests:
+            f.write(request + b"%%\n")
+
+
+def get(path, headers):
+    lines = [f"GET {path} HTTP/1.1", "Host: 127.0.0.1"] + [f"{k}: {v}" for k, v in headers.items()]
+    return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+
+def once(port, request):
+    """Sends one request, returns (status, whole answer): what is measured must first be right."""
+    with socket.create_connection(("127.0.0.1", port), 5) as s:
+        s.sendall(request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n", 1))
+        answer = b""
+        while chunk := s.recv(65536):
+            answer += chunk
+    status = answer.split(b" ", 2)[1:2]
+    return (int(status[0]) if status else 0), answer
+
+
+def parse(output):
+    for line in output.splitlines():
+        if line.startswith("BENCH "):
+            return json.loads(line[6:])
+    raise RuntimeError(f"wrk said nothing usable:\n{output[-2000:]}")
+
+
+def wrk(port, requests_file, seconds, connections, cpu):
+    argv = ["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "-s", LUA, f"http://127.0.0.1:{port}/"]
+    env = dict(os.environ, BENCH_REQUESTS=requests_file)
+    done = subprocess.run(procs.pinned(cpu, argv), capture_output=True, text=True, check=False, env=env)
+    return parse(done.stdout + done.stderr)
+
+
+def measure(server, requests_file, seconds, connections):
+    """One side of a pair."""
+    before = server.cpu_ns()
+    run = wrk(server.port, requests_file, seconds, connections, procs.cpus()[1])
+    used = server.cpu_ns() - before
+    n = run["requests"]
+    return {"requests": n, "seconds": run["seconds"], "rps": n / run["seconds"] if run["seconds"] else 0,
+            "cpu_us": used / 1000 / n if n else 0, "p50_us": run["p50_us"], "p99_us": run["p99_us"],
+            "errors": run["errors"]}
+
+
+def failed(pair):
+    return any(side["requests"] == 0 or any(side["errors"].values()) for side in pair.values())
+
+
+def pairs(servers, requests_file, wanted, seconds, connections, say):
+    """Interleaved runs of all sides until `wanted` pairs are good, at most twice as many; (good, bad)."""
+    for server in servers.values():
+        measure(server, requests_file, 1, connections)
+    good, bad = [], []
+    names = list(servers)
+    turn = 0
+    while len(good) < wanted and turn < 2 * wanted:
+        pair = {}
+        for name in stats.order(names, turn):
+            pair[name] = measure(servers[name], requests_file, seconds, connections)
+        turn += 1
+        (bad if failed(pair) else good).append(pair)
+        say("  pair %d%s: " % (turn, " FAILED" if failed(pair) else "") +
+            "  ".join(f"{name} {pair[name]['cpu_us']:.2f} us, {pair[name]['rps']:,.0f}/s" for name in names))
+    return good, bad
+
+
+def figures(good, ours, theirs, label=""):
+    """What a comparison yields: the ratio by CPU decides, the ratio by requests/s is said beside it."""
+    suffix = f"_vs_{label}" if label else ""
+    out = {
+        f"cpu_ratio{suffix}": stats.summary(stats.ratios(good, ours, theirs, "cpu_us", True)),
+        f"rps_ratio{suffix}": stats.summary(stats.ratios(good, ours, theirs, "rps", False)),
+    }
+    for side in (ours, theirs):
+        for key in ("cpu_us", "rps", "p50_us", "p99_us"):
+            out[f"{side}_{key}"] = stats.summary(pair[side][key] for pair in good)
+    return out

@@ -1,0 +1,34 @@
+"""Results on disk: one JSON file for each run, named by benchmark and time, never changed afterwards."""
+
+import json
+import os
+import re
+import time
+
+RESULTS = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "results")
+NAME = re.compile(r"^(?P<name>[a-z0-9]+)-(?P<time>\d{8}T\d{6}Z)\.json$")
+
+
+def save(result, folder=RESULTS):
+    os.makedirs(folder, exist_ok=True)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
+    path = os.path.join(folder, f"{result['benchmark'].lower()}-{stamp}.json")
+    with open(path, "w", encoding="utf-8") as f:
+        json.dump(result, f, indent=1, sort_keys=True)
+        f.write("\n")
+    return path
+
+
+def latest(folder=RESULTS):
+    """Benchmark to its newest result."""
+    newest = {}
+    for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        match = NAME.match(entry)
+        if match:
+            newest[match["name"]] = os.path.join(folder, entry)
+    out = {}
+    for path in newest.values():
+        with open(path, encoding="utf-8") as f:
+            result = json.load(f)
+        out[result["benchmark"]] = result
+    return out
