@@ -32,7 +32,7 @@ struct sz_request {
     enum sz_protocol protocol;
     bool https;
     struct sz_slice method;
-    struct sz_slice target;    /* origin-form bytes as received ("/a%2Fb?x"), or "*"; absolute-form: its path and query */
+    struct sz_slice target; /* origin-form bytes as received ("/a%2Fb?x"), or "*"; absolute-form: its path and query */
     struct sz_slice authority; /* Host, :authority or the absolute-form's; may be empty on HTTP/1.0 */
     struct sz_headers headers; /* as received: Host, Content-Length, Transfer-Encoding, Upgrade, Expect left out */
     struct sz_slice body;      /* whole, buffered by h2o */

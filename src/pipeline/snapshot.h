@@ -16,15 +16,17 @@
 #include "subzero/metrics.h"
 
 struct sz_signer;
+struct sz_plan;
 
 struct sz_snapshot {
     atomic_uint refs;
     struct sz_conf *conf;
     struct sz_issuers *issuers;
-    struct sz_authz *authz;            /* NULL when no route asks */
-    struct sz_signer *assertion;       /* signs X-Subzero-Assertion; NULL when off */
-    const struct sz_route_plan *plans; /* one per route: what the hot path would otherwise compute per request */
-    void (*on_free)(void *arg);        /* told when the last reference went (tests, the edge's TLS contexts) */
+    struct sz_authz *authz;      /* NULL when no route asks */
+    struct sz_signer *assertion; /* signs X-Subzero-Assertion; NULL when off */
+    struct sz_plan *plan;        /* what the hot path would otherwise compute per request */
+    struct sz_arena arena;       /* owns the plan */
+    void (*on_free)(void *arg);  /* told when the last reference went (tests, the edge's TLS contexts) */
     void *on_free_arg;
 };
 

@@ -11,16 +11,26 @@
 #include "subzero/base.h"
 
 struct sz_target {
-    struct sz_slice path;  /* canonical: unreserved octets decoded once, other escapes upper-cased, dot segments removed, slashes merged */
+    struct sz_slice path; /* canonical: unreserved octets decoded once, other escapes upper-cased, dot segments removed,
+                             slashes merged */
     struct sz_slice query; /* without '?'; SZ_NONE when there is none */
-    bool was_canonical;    /* the input's path already was that form, the case of hex digits aside (decide mode needs it) */
+    bool asterisk;         /* OPTIONS *: matched as "/", forwarded as "*" */
+    bool
+        was_canonical; /* the input's path already was that form, the case of hex digits aside (decide mode needs it) */
 };
 
 /* 0; SZ_TARGET_AMBIGUOUS or SZ_TARGET_BAD with *why a literal.  Memory from pool only when the path changes. */
 enum { SZ_TARGET_AMBIGUOUS = 1, SZ_TARGET_BAD = 2 };
 int sz_target_parse(struct sz_slice raw, struct sz_pool *pool, struct sz_target *out, const char **why) SZ_MUST_CHECK;
 
-/* authority -> lower-case host without port (IPv6 literal without brackets) into the pool. -EINVAL: malformed. */
-int sz_authority_host(struct sz_slice authority, struct sz_pool *pool, struct sz_slice *host) SZ_MUST_CHECK;
+/*
+ * authority (host[:port], RFC 9110 7.2, no userinfo) -> lower-case host without port, brackets and final dot, and
+ * the same with its port for forwarding.  Memory from pool only when something changes.  -EINVAL: malformed.
+ */
+struct sz_authority {
+    struct sz_slice host;      /* "api.example.com", "192.0.2.1", "2001:db8::1" */
+    struct sz_slice canonical; /* "api.example.com:8443", "[2001:db8::1]" */
+};
+int sz_authority_parse(struct sz_slice authority, struct sz_pool *pool, struct sz_authority *out) SZ_MUST_CHECK;
 
 #endif

@@ -16,6 +16,7 @@
 #ifndef SZ_PIPELINE_TXN_H
 #define SZ_PIPELINE_TXN_H
 
+#include "pipeline/client_addr.h"
 #include "pipeline/request.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/target.h"
@@ -51,65 +52,72 @@ struct sz_decision {
 struct sz_forward {
     const struct sz_conf_upstream *upstream;
     struct sz_slice method;
-    struct sz_slice target;            /* canonical path plus query: the request line's target */
-    struct sz_slice authority;         /* Host to send when the upstream preserves it */
-    struct sz_headers headers;         /* complete but Host, Content-Length, Connection, Upgrade; lower-case names */
+    struct sz_slice target;    /* canonical path plus query: the request line's target */
+    struct sz_slice authority; /* Host to send when the upstream preserves it */
+    struct sz_headers headers; /* complete but Host, Content-Length, Connection, Upgrade; lower-case names */
     struct sz_slice body;
     bool has_body;
-    bool own_connection;               /* a body on GET, HEAD, DELETE or OPTIONS, or reuse: never: Connection: close */
-    bool retry_safe;                   /* bodyless and idempotent: once more after a keep-alive race */
+    bool own_connection; /* a body on GET, HEAD, DELETE or OPTIONS, or reuse: never: Connection: close */
+    bool retry_safe;     /* bodyless and idempotent: once more after a keep-alive race */
     bool websocket;
-    struct sz_mono stream_until;       /* WebSocket and event streams end here: token expiry, route max_lifetime; SZ_NEVER */
+    struct sz_mono stream_until; /* WebSocket and event streams end here: token expiry, route max_lifetime; SZ_NEVER */
 };
 
 /* A response of our own (pipeline/answer.c). */
 struct sz_answer {
     unsigned status;
-    struct sz_headers headers;         /* content-type included */
+    struct sz_headers headers; /* content-type included */
     struct sz_slice body;
-    bool close;                        /* HTTP/1: end the connection after it */
+    bool close; /* HTTP/1: end the connection after it */
 };
 
 struct sz_txn {
     uint32_t magic;
     enum sz_stage stage;
     struct sz_worker *worker;
-    struct sz_pool *pool;              /* dies with the request */
-    struct sz_request req;             /* the edge */
+    struct sz_pool *pool;                    /* dies with the request */
+    struct sz_request req;                   /* the edge */
     void (*on_finished)(struct sz_txn *txn); /* the edge; once, only after sz_txn_start returned PARKED */
     struct sz_mono started, deadline;
-    struct sz_snapshot *snapshot;      /* held until sz_txn_end */
+    struct sz_local_snapshot *held; /* counted until sz_txn_end */
+    struct sz_snapshot *snapshot;   /* what this request is judged by */
 
     /* admit.c */
     struct sz_target target;
-    struct sz_slice host;
-    struct sz_addr client;             /* first untrusted address from the right of the forwarding header */
-    bool peer_trusted;
+    struct sz_authority authority;
+    struct sz_client_addr from; /* client address and forwarding chain */
     struct sz_slice request_id;
     struct sz_route_match match;
-    bool preflight;                    /* CORS preflight, answered here */
+    bool preflight; /* CORS preflight, answered here */
 
     /* identify.c */
-    struct sz_slice token;             /* borrowed from the request's headers */
+    struct sz_slice token; /* borrowed from the request's headers */
     enum sz_credential_kind credential;
     struct sz_fingerprint fingerprint;
-    struct sz_identity *identity;      /* NULL: anonymous; validated facts otherwise */
+    struct sz_identity *identity; /* NULL: anonymous; validated facts otherwise */
     uint8_t token_layer;
-    struct sz_verify_slot *verify;     /* queued for verification */
+    bool queued;        /* parked for its turn to be verified */
+    uint32_t verify_at; /* slot in the verification queue + 1; 0 = not queued */
 
     /* authorize.c */
     struct sz_authz_op op;
-    size_t check_at;                   /* index of the check being asked */
+    bool op_started;            /* op is in flight: to be cancelled when the client leaves */
+    bool op_answered;           /* op.answer holds the answer of check_at */
+    size_t check_at;            /* index of the check being asked */
+    enum sz_reason check_fault; /* a check that could not be asked; `allowed` = none so far */
     bool checked;
     enum sz_authz_source authz_source;
 
     /* decide.c: the decision; everything after reads it */
-    enum sz_reason reason;             /* why the way ended: set by the stage that refuses, `allowed` otherwise */
+    const char *detail; /* a literal that says more to the client; NULL: the title is enough */
+    uint32_t passed;    /* a bit for each stage that had no objection */
+    bool refused;
+    enum sz_reason reason; /* of the refusal */
     struct sz_decision decision;
-    struct sz_forward forward;         /* allow on a proxy listener */
-    struct sz_answer answer;           /* everything else */
-    bool proxy;                        /* forward is what to do; else answer */
-    struct sz_headers respond;         /* fields to add to any response to the client: X-Request-Id, CORS, rate limits */
+    struct sz_forward forward; /* allow on a proxy listener */
+    struct sz_answer answer;   /* everything else */
+    bool proxy;                /* forward is what to do; else answer */
+    struct sz_headers respond; /* fields to add to any response to the client: X-Request-Id, CORS, rate limits */
 };
 
 /*
@@ -119,7 +127,8 @@ struct sz_txn {
 enum sz_step sz_txn_start(struct sz_txn *txn);
 /* The one way back in: called by every callback of a parked stage, after it recorded its answer. */
 void sz_txn_resume(struct sz_txn *txn);
-/* The client left, or the response is over: cancels what is parked and gives the snapshot back. on_finished never runs after. */
+/* The client left, or the response is over: cancels what is parked and gives the snapshot back. on_finished never runs
+ * after. */
 void sz_txn_end(struct sz_txn *txn);
 
 /*
@@ -133,7 +142,7 @@ void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detai
 struct sz_completion {
     unsigned status;
     uint64_t bytes_out;
-    bool aborted;   /* the client left before the end */
+    bool aborted; /* the client left before the end */
 };
 void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
 
@@ -141,6 +150,9 @@ void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
 
 /* Process-wide, outlives every worker. */
 struct sz_gate {
+    struct {
+        struct sz_series token_requests, token_hits, negative_requests, negative_hits, shed;
+    } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;
     _Atomic uint32_t in_flight;
@@ -155,11 +167,11 @@ struct sz_worker {
     struct sz_gate *gate;
     struct sz_local_snapshot *current;
     struct sz_verify_queue *verify;
-    uint64_t request_seq;  /* request ids */
+    uint64_t request_seq; /* request ids */
     uint8_t id_seed[8];
 };
-int sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot)
-    SZ_MUST_CHECK;
+int sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate,
+                   struct sz_snapshot *snapshot) SZ_MUST_CHECK;
 void sz_worker_fini(struct sz_worker *worker);
 /* New requests use it from now on; the old one goes with its last request. Own thread. */
 void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot);

@@ -1,0 +1,79 @@
+/*
+ * Answers of our own: problem documents (RFC 9457) with the challenges of RFC 6750, and the yes of decide
+ * listeners.  Nothing from a token or an upstream's error text gets in here.
+ */
+#include "pipeline/stages.h"
+
+static void add(struct sz_txn *txn, struct sz_slice name, struct sz_slice value)
+{
+    sz_headers_add(&txn->answer.headers, txn->pool, name, value);
+}
+
+static struct sz_slice challenge(struct sz_txn *txn, enum sz_reason reason)
+{
+    switch (reason) {
+    case SZ_REASON_missing_token: /* RFC 6750 3.1: no error code where no credential was given */
+        return SZ_S("Bearer realm=\"subzero\"");
+    case SZ_REASON_insufficient_scope:
+        return sz_pool_printf(txn->pool, "Bearer realm=\"subzero\", error=\"insufficient_scope\", scope=\"%.*s\"",
+                              SZ_FMT(sz_txn_plan(txn)->scope_list));
+    default:
+        return sz_pool_printf(txn->pool, "Bearer realm=\"subzero\", error=\"invalid_token\", error_description=\"%s\"",
+                              sz_reason_row(reason)->title);
+    }
+}
+
+static bool wants_challenge(enum sz_reason reason)
+{
+    return sz_reason_row(reason)->status == 401 || reason == SZ_REASON_insufficient_scope;
+}
+
+static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_row *row, const char *detail)
+{
+    struct sz_buf buf = {0};
+    sz_buf_printf(&buf, "{\"type\":\"urn:subzero:problem:%s\",\"title\":\"%s\",\"status\":%u,\"reason\":\"%s\"",
+                  row->name, row->title, row->status, row->name);
+    if (detail != NULL) {
+        sz_buf_printf(&buf, ",\"detail\":");
+        sz_buf_json(&buf, sz_cstr(detail));
+    }
+    sz_buf_printf(&buf, ",\"request_id\":\"%.*s\"}\n", SZ_FMT(txn->request_id));
+    struct sz_slice body = sz_pool_dup(txn->pool, sz_buf_slice(&buf));
+    sz_buf_fini(&buf);
+    return body;
+}
+
+/* nginx's auth_request makes a 500 of everything but 2xx, 401 and 403: it gets a 403, and the real status beside it. */
+static unsigned dialect_status(struct sz_txn *txn, unsigned status)
+{
+    const struct sz_conf_listener *listener = txn->req.listener;
+    if (listener == NULL || listener->mode != SZ_MODE_DECIDE || listener->dialect != SZ_DIALECT_NGINX)
+        return status;
+    add(txn, SZ_S("x-subzero-status"), sz_pool_printf(txn->pool, "%u", status));
+    return status == 401 || status == 403 ? status : 403;
+}
+
+void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
+{
+    const struct sz_reason_row *row = sz_reason_row(reason);
+    txn->answer = (struct sz_answer){.status = row->status};
+    add(txn, SZ_S("content-type"), SZ_S("application/problem+json"));
+    add(txn, SZ_S("cache-control"), SZ_S("no-store"));
+    add(txn, SZ_S("x-subzero-reason"), sz_cstr(row->name));
+    if (wants_challenge(reason))
+        add(txn, SZ_S("www-authenticate"), challenge(txn, reason));
+    if (row->status == 503 || row->status == 429)
+        add(txn, SZ_S("retry-after"), SZ_S("1"));
+    if (reason == SZ_REASON_method_not_allowed)
+        add(txn, SZ_S("allow"), txn->match.allow);
+    txn->answer.body = problem_body(txn, row, detail);
+    txn->answer.status = dialect_status(txn, row->status);
+    /* After these the bytes on the connection may not mean what they seem to mean. */
+    txn->answer.close =
+        reason == SZ_REASON_bad_request || reason == SZ_REASON_headers_too_large || reason == SZ_REASON_body_too_large;
+}
+
+void sz_answer_decide_allow(struct sz_txn *txn)
+{
+    txn->answer = (struct sz_answer){.status = 200, .headers = txn->forward.headers, .body = SZ_NONE};
+}

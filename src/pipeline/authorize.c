@@ -1,0 +1,202 @@
+/*
+ * authorize: the route's scope and claim rules on the facts, then its relation checks, one after the other.
+ * "No" and "could not ask" stay apart: `all` is denied by the first no, `any` allowed by the first yes; where that
+ * does not decide, a check that could not be asked makes it 503, never a yes and never a no.
+ */
+#include <stdio.h>
+
+#include "pipeline/stages.h"
+#include "pipeline/template.h"
+
+#define USER_MAX     512
+#define OBJECT_MAX   256
+#define RELATION_MAX 50
+
+/* ---- rules on the facts -------------------------------------------------------------------------- */
+
+static bool scopes_suffice(const struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    const uint64_t *have = txn->identity->scopes;
+    bool any = !route->has_any_scope;
+    for (size_t i = 0; i < SZ_COUNT(route->scopes); i++) {
+        if ((route->scopes[i] & ~have[i]) != 0)
+            return false;
+        any |= (route->any_scope[i] & have[i]) != 0;
+    }
+    return any;
+}
+
+static bool is_one_of(struct sz_slice value, const struct sz_strings *wanted)
+{
+    for (size_t i = 0; i < wanted->n; i++) {
+        if (sz_eq(value, wanted->v[i]))
+            return true;
+    }
+    return false;
+}
+
+static struct sz_claim builtin_claim(const struct sz_txn *txn, unsigned slot)
+{
+    const struct sz_identity *id = txn->identity;
+    struct sz_slice text =
+        slot == SZ_SLOT_SUB      ? sz_identity_text(id, id->subject)
+        : slot == SZ_SLOT_CLIENT ? sz_identity_text(id, id->client)
+        : slot == SZ_SLOT_TENANT
+            ? sz_identity_text(id, id->tenant)
+            : txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, id->issuer)].issuer;
+    return (struct sz_claim){text.p == NULL ? SZ_CLAIM_ABSENT : SZ_CLAIM_STRING, text, 0};
+}
+
+static bool claim_matches(const struct sz_txn *txn, const struct sz_conf_claim_rule *rule)
+{
+    struct sz_claim claim =
+        rule->slot >= SZ_SLOT_SUB ? builtin_claim(txn, rule->slot) : sz_identity_claim(txn->identity, rule->slot);
+    struct sz_slice item, rest = claim.text;
+    char digits[24];
+    switch (claim.type) {
+    case SZ_CLAIM_STRING:
+        return is_one_of(claim.text, &rule->values);
+    case SZ_CLAIM_INTEGER:
+        return is_one_of(sz_slice(digits, (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)claim.integer)),
+                         &rule->values);
+    case SZ_CLAIM_BOOL:
+        return is_one_of(claim.integer != 0 ? SZ_S("true") : SZ_S("false"), &rule->values);
+    case SZ_CLAIM_STRINGS:
+        while (sz_claim_next(&rest, &item)) {
+            if (is_one_of(item, &rule->values))
+                return true;
+        }
+        return false;
+    case SZ_CLAIM_ABSENT:
+    case SZ_CLAIM_OTHER:
+        return false;
+    }
+    return false;
+}
+
+static enum sz_reason check_rules(const struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    if (!scopes_suffice(txn))
+        return SZ_REASON_insufficient_scope;
+    for (size_t i = 0; i < route->claims_n; i++) {
+        if (!claim_matches(txn, &route->claims[i]))
+            return SZ_REASON_claim_mismatch;
+    }
+    return SZ_REASON_allowed;
+}
+
+/* ---- relation checks -------------------------------------------------------------------------------- */
+
+static void on_done(struct sz_authz_op *op)
+{
+    struct sz_txn *txn = SZ_CONTAINER(op, struct sz_txn, op);
+    txn->op_started = false;
+    txn->op_answered = true;
+    sz_txn_resume(txn);
+}
+
+void sz_authorize_cancel(struct sz_txn *txn)
+{
+    if (!txn->op_started)
+        return;
+    txn->op_started = false;
+    txn->snapshot->authz->cancel(txn->snapshot->authz, &txn->op);
+}
+
+static enum sz_reason render_key(struct sz_txn *txn, const struct sz_conf_check *check, struct sz_tuple_key *key)
+{
+    enum sz_render rc = sz_template_id(txn, &check->user, USER_MAX, &key->user);
+    if (rc == SZ_RENDER_OK)
+        rc = sz_template_id(txn, &check->relation, RELATION_MAX, &key->relation);
+    if (rc == SZ_RENDER_OK)
+        rc = sz_template_id(txn, &check->object, OBJECT_MAX, &key->object);
+    switch (rc) {
+    case SZ_RENDER_OK:
+        return SZ_REASON_allowed;
+    case SZ_RENDER_AMBIGUOUS:
+        return SZ_REASON_bad_request;
+    case SZ_RENDER_ABSENT:
+    case SZ_RENDER_TOO_LONG:
+        break;
+    }
+    return SZ_REASON_not_permitted; /* a question about nobody or nothing has one answer */
+}
+
+static enum sz_reason reason_of(const struct sz_authz_answer *answer)
+{
+    switch (answer->outcome) {
+    case SZ_AUTHZ_ALLOWED:
+        return SZ_REASON_allowed;
+    case SZ_AUTHZ_DENIED:
+        return SZ_REASON_not_permitted;
+    case SZ_AUTHZ_ERROR:
+        return SZ_REASON_authz_error;
+    case SZ_AUTHZ_UNAVAILABLE:
+        break;
+    }
+    return SZ_REASON_authz_unavailable;
+}
+
+/* Asks check_at.  False: parked until on_done. */
+static bool ask(struct sz_txn *txn, enum sz_reason *reason)
+{
+    struct sz_check check = {.key = {.condition = SZ_NONE, .condition_context = SZ_NONE}, .context = SZ_NONE};
+    *reason = render_key(txn, &txn->match.route->checks[txn->check_at], &check.key);
+    if (*reason != SZ_REASON_allowed)
+        return true;
+    txn->checked = true;
+    txn->op = (struct sz_authz_op){.on_done = on_done};
+    int rc = sz_authz_start(txn->snapshot->authz, txn->worker->loop, &check, txn->deadline, &txn->op);
+    txn->op_started = rc == 0;
+    if (rc == 0)
+        return false;
+    *reason = rc > 0 ? reason_of(&txn->op.answer) : SZ_REASON_authz_unavailable;
+    return true;
+}
+
+/* One answer more: true when the outcome of all checks is known, in *verdict. */
+static bool weigh(struct sz_txn *txn, enum sz_reason reason, enum sz_reason *verdict)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    bool any = route->authorize == SZ_AUTHORIZE_ANY;
+    txn->authz_source = txn->op.answer.source;
+    *verdict = reason;
+    if (reason == SZ_REASON_bad_request || reason == (any ? SZ_REASON_allowed : SZ_REASON_not_permitted))
+        return true;
+    if (reason == SZ_REASON_authz_error || reason == SZ_REASON_authz_unavailable)
+        txn->check_fault = reason;
+    if (++txn->check_at < route->checks_n)
+        return false;
+    *verdict = txn->check_fault != SZ_REASON_allowed ? txn->check_fault
+               : any                                 ? SZ_REASON_not_permitted
+                                                     : SZ_REASON_allowed;
+    return true;
+}
+
+static enum sz_step run_checks(struct sz_txn *txn)
+{
+    enum sz_reason reason = SZ_REASON_allowed, verdict;
+    do {
+        if (txn->op_answered)
+            reason = reason_of(&txn->op.answer);
+        else if (!ask(txn, &reason))
+            return SZ_STEP_PARKED;
+        txn->op_answered = false;
+    } while (!weigh(txn, reason, &verdict));
+    return verdict == SZ_REASON_allowed ? sz_pass(txn) : sz_refuse(txn, verdict);
+}
+
+enum sz_step sz_stage_authorize(struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    if (txn->op_answered)
+        return run_checks(txn);
+    if (!route->is_public) {
+        enum sz_reason reason = check_rules(txn);
+        if (reason != SZ_REASON_allowed)
+            return sz_refuse(txn, reason);
+    }
+    return route->authorize == SZ_AUTHORIZE_NONE ? sz_pass(txn) : run_checks(txn);
+}

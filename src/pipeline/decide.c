@@ -1,0 +1,53 @@
+/*
+ * decide: the one place that writes ALLOW.  It does so only when no stage refused *and* every stage before
+ * it said that it had no objection, so that a stage that is skipped by mistake denies.
+ */
+#include "pipeline/stages.h"
+
+enum { ALL_STAGES = 1u << SZ_STAGE_admit | 1u << SZ_STAGE_identify | 1u << SZ_STAGE_limit | 1u << SZ_STAGE_authorize };
+
+static void record(struct sz_txn *txn, bool allow, enum sz_reason reason)
+{
+    txn->decision = (struct sz_decision){
+        .allow = allow,
+        .reason = reason,
+        .route = txn->match.route,
+        .token_layer = txn->token_layer,
+        .checked = txn->checked,
+        .authz_source = txn->authz_source,
+    };
+}
+
+static enum sz_step deny(struct sz_txn *txn, enum sz_reason reason)
+{
+    record(txn, false, reason);
+    sz_answer_problem(txn, reason, txn->detail);
+    return sz_jump(txn, SZ_STAGE_commit);
+}
+
+static enum sz_step allow(struct sz_txn *txn)
+{
+    enum sz_reason reason = sz_forward_build(txn); /* a claim that must not become a header still denies */
+    if (reason != SZ_REASON_allowed)
+        return deny(txn, reason);
+    record(txn, true, SZ_REASON_allowed);
+    if (txn->req.listener->mode == SZ_MODE_DECIDE)
+        sz_answer_decide_allow(txn);
+    else
+        txn->proxy = true;
+    return sz_jump(txn, SZ_STAGE_commit);
+}
+
+enum sz_step sz_stage_decide(struct sz_txn *txn)
+{
+    if (txn->preflight && !txn->refused) {
+        record(txn, true, SZ_REASON_allowed); /* answered here: nothing goes upstream */
+        sz_cors_preflight(txn);
+        return sz_jump(txn, SZ_STAGE_commit);
+    }
+    if (txn->refused)
+        return deny(txn, txn->reason);
+    if ((txn->passed & ALL_STAGES) != ALL_STAGES)
+        return deny(txn, SZ_REASON_not_permitted);
+    return allow(txn);
+}

@@ -1,0 +1,178 @@
+/*
+ * identify: from the credential to a validated identity.
+ *
+ *   find the token ▸ L1 ▸ (rejected before?) ▸ verify now or queued ▸ fill L1 ▸ judge
+ *
+ * The cache holds the fact; what this route makes of it is judged on every request, hit or miss.
+ */
+#include "pipeline/credential.h"
+#include "pipeline/stages.h"
+#include "pipeline/verify_queue.h"
+
+static void count(struct sz_txn *txn, struct sz_series series)
+{
+    sz_count(txn->worker->index, series, 1);
+}
+
+/* ---- judging: the route's view of the fact, on hit and miss alike -------------------------------- */
+
+static bool issuer_accepted(const struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    int index = sz_issuer_index(txn->snapshot->issuers, txn->identity->issuer);
+    for (size_t i = 0; i < route->issuers_n; i++) {
+        if (route->issuers[i] == index)
+            return true;
+    }
+    return false;
+}
+
+static bool audience_accepted(const struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    const struct sz_conf_issuer *issuer =
+        &txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, txn->identity->issuer)];
+    if (route->audiences.n == 0)
+        return true; /* verification already required one of the issuer's */
+    for (size_t i = 0; i < route->audiences.n; i++) {
+        for (size_t j = 0; j < issuer->audiences.n && j < 8; j++) {
+            if ((txn->identity->audiences >> j & 1) != 0 && sz_eq(route->audiences.v[i], issuer->audiences.v[j]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* A bound token counts only with the proof in this very request (RFC 8705 3.1). */
+static bool sender_proven(const struct sz_txn *txn)
+{
+    const struct sz_identity *id = txn->identity;
+    if ((id->flags & SZ_ID_SENDER_BOUND) == 0)
+        return true;
+    if (txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, id->issuer)].ignore_cnf)
+        return true;
+    if ((id->flags & SZ_ID_CNF_OTHER) != 0 || (id->flags & SZ_ID_HAS_X5T) == 0 || txn->req.client_cert_sha256 == NULL)
+        return false;
+    return sz_secret_eq(sz_slice(id->x5t, 32), sz_slice(txn->req.client_cert_sha256, 32));
+}
+
+static enum sz_step judge(struct sz_txn *txn)
+{
+    if (!issuer_accepted(txn))
+        return sz_refuse(txn, SZ_REASON_wrong_issuer);
+    if (!audience_accepted(txn))
+        return sz_refuse(txn, SZ_REASON_wrong_audience);
+    if (!sender_proven(txn))
+        return sz_refuse(txn, SZ_REASON_sender_constrained);
+    return sz_pass(txn);
+}
+
+/* ---- verifying ------------------------------------------------------------------------------------- */
+
+static void keep_rejection(struct sz_txn *txn, const struct sz_verified *verified)
+{
+    struct sz_mono now = sz_loop_now(txn->worker->loop);
+    struct sz_wall wall = sz_loop_wall(txn->worker->loop);
+    struct sz_span ttl = txn->snapshot->conf->cache.negative_ttl;
+    struct sz_mono until = sz_after(now, ttl);
+    if (verified->heals && verified->heals_at > 0)
+        until = sz_fact_end(now, wall, ttl, verified->heals_at);
+    sz_reject_cache_put(txn->worker->gate->rejects, txn->fingerprint, sz_issuers_generation(txn->snapshot->issuers),
+                        verified->reason, now, until);
+}
+
+static enum sz_step verify(struct sz_txn *txn)
+{
+    struct sz_verified verified;
+    struct sz_wall wall = sz_loop_wall(txn->worker->loop);
+    if (sz_jwt_verify(txn->snapshot->issuers, txn->token, wall, txn->identity, &verified) != 0)
+        return sz_refuse(txn, SZ_REASON_identity_unavailable);
+    if (verified.reason != SZ_REASON_allowed) {
+        keep_rejection(txn, &verified);
+        txn->identity = NULL;
+        return sz_refuse(txn, verified.reason);
+    }
+    struct sz_mono now = sz_loop_now(txn->worker->loop);
+    struct sz_mono until = sz_fact_end(now, wall, txn->snapshot->conf->cache.ttl, txn->identity->exp);
+    if (until.us > now.us)
+        (void)sz_token_cache_put(txn->worker->gate->tokens, txn->fingerprint, txn->identity, now, until);
+    txn->token_layer = 3;
+    return judge(txn);
+}
+
+/* ---- looking up --------------------------------------------------------------------------------------- */
+
+/* A cached fact is good while its issuer's settings and the key that verified it stand. */
+static bool still_stands(const struct sz_txn *txn)
+{
+    const struct sz_identity *id = txn->identity;
+    return id->generation == sz_issuer_generation(txn->snapshot->issuers, id->issuer) &&
+           sz_issuer_key_alive(txn->snapshot->issuers, id->issuer, id->key_id);
+}
+
+static bool cached(struct sz_txn *txn)
+{
+    struct sz_loop *loop = txn->worker->loop;
+    count(txn, txn->worker->gate->series.token_requests);
+    if (!sz_token_cache_get(txn->worker->gate->tokens, txn->fingerprint, sz_loop_now(loop), sz_loop_wall(loop),
+                            txn->identity) ||
+        !still_stands(txn))
+        return false;
+    count(txn, txn->worker->gate->series.token_hits);
+    txn->token_layer = 1;
+    return true;
+}
+
+static bool rejected_before(struct sz_txn *txn, enum sz_reason *reason)
+{
+    count(txn, txn->worker->gate->series.negative_requests);
+    if (!sz_reject_cache_get(txn->worker->gate->rejects, txn->fingerprint,
+                             sz_issuers_generation(txn->snapshot->issuers), sz_loop_now(txn->worker->loop), reason))
+        return false;
+    count(txn, txn->worker->gate->series.negative_hits);
+    return true;
+}
+
+static enum sz_step look_up(struct sz_txn *txn)
+{
+    enum sz_reason reason;
+    txn->fingerprint = sz_fingerprint(SZ_CREDENTIAL_JWT, 0, txn->token);
+    txn->identity = sz_pool_alloc(txn->pool, sizeof(*txn->identity));
+    if (cached(txn))
+        return judge(txn);
+    if (rejected_before(txn, &reason)) {
+        txn->identity = NULL;
+        return sz_refuse(txn, reason);
+    }
+    sz_identity_init(txn->identity);
+    switch (sz_verify_queue_enter(txn->worker->verify, txn)) {
+    case SZ_VERIFY_NOW:
+        return verify(txn);
+    case SZ_VERIFY_QUEUED:
+        txn->queued = true;
+        return SZ_STEP_PARKED;
+    case SZ_VERIFY_FULL:
+        count(txn, txn->worker->gate->series.shed);
+        break;
+    }
+    txn->identity = NULL;
+    return sz_refuse(txn, SZ_REASON_overloaded);
+}
+
+enum sz_step sz_stage_identify(struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    if (txn->queued) { /* resumed: it is this token's turn */
+        txn->queued = false;
+        return verify(txn);
+    }
+    if (route->is_public)
+        return sz_pass(txn);
+    enum sz_reason reason = sz_credential_find(&txn->req.headers, txn->target.query, route, &txn->token);
+    if (reason != SZ_REASON_allowed)
+        return sz_refuse(txn, reason);
+    if (txn->token.n > SZ_TOKEN_MAX)
+        return sz_refuse(txn, SZ_REASON_malformed_token);
+    txn->credential = SZ_CREDENTIAL_JWT;
+    return look_up(txn);
+}

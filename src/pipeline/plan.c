@@ -1,0 +1,152 @@
+/*
+ * Building the plan.  One list for "never from a client": a header that any route can set is
+ * removed on every route, also where this route has no value for it, so that nothing a client
+ * writes can be taken for something we said.
+ */
+#include "pipeline/plan.h"
+
+const struct sz_slice sz_own_headers[] = {
+    {"x-subzero-subject", 17}, {"x-subzero-client", 16}, {"x-subzero-scopes", 16},    {"x-subzero-issuer", 16},
+    {"x-subzero-tenant", 16},  {"x-request-id", 12},     {"x-subzero-assertion", 19},
+};
+const size_t sz_own_headers_n = SZ_COUNT(sz_own_headers);
+
+/*
+ * Hop-by-hop fields (RFC 9110 7.6.1), what the HTTP client layer writes itself, names that some upstream takes for an
+ * identity, a method or a path, and every way of forwarding an address but the one we build.
+ */
+static const char *const never_from_client[] = {
+    "connection",
+    "keep-alive",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "http2-settings",
+    "host",
+    "content-length",
+    "expect",
+    "proxy",
+    "x-user",
+    "x-forwarded-user",
+    "x-remote-user",
+    "remote-user",
+    "x-original-url",
+    "x-original-uri",
+    "x-original-method",
+    "x-rewrite-url",
+    "x-http-method",
+    "x-http-method-override",
+    "x-method-override",
+    "x-forwarded-for",
+    "x-forwarded-host",
+    "x-forwarded-proto",
+    "x-forwarded-port",
+    "x-forwarded-uri",
+    "x-forwarded-method",
+    "x-forwarded-prefix",
+    "x-forwarded-server",
+    "x-forwarded-ssl",
+    "forwarded",
+    "x-real-ip",
+    "x-client-ip",
+    "x-cluster-client-ip",
+    "true-client-ip",
+    "cf-connecting-ip",
+};
+
+struct names {
+    struct sz_slice *v;
+    size_t n;
+};
+
+static void push(struct names *names, struct sz_slice name)
+{
+    for (size_t i = 0; i < names->n; i++) {
+        if (sz_eq(names->v[i], name))
+            return;
+    }
+    names->v[names->n++] = name;
+}
+
+static size_t count_headers(const struct sz_conf *conf)
+{
+    size_t n = sz_own_headers_n + SZ_COUNT(never_from_client) + 1;
+    for (size_t i = 0; i < conf->routes_n; i++)
+        n += conf->routes[i].headers_n;
+    return n;
+}
+
+/* Identity headers first (ours, then the routes' in configuration order), then the rest. */
+static void collect(const struct sz_conf *conf, struct names *names, struct sz_plan *plan)
+{
+    for (size_t i = 0; i < 5; i++)
+        push(names, sz_own_headers[i]);
+    for (size_t i = 0; i < conf->routes_n; i++) {
+        for (size_t j = 0; j < conf->routes[i].headers_n; j++)
+            push(names, conf->routes[i].headers[j].name);
+    }
+    plan->identity = (struct sz_strings){names->v, names->n};
+    for (size_t i = 5; i < sz_own_headers_n; i++)
+        push(names, sz_own_headers[i]);
+    for (size_t i = 0; i < SZ_COUNT(never_from_client); i++)
+        push(names, sz_cstr(never_from_client[i]));
+}
+
+static struct sz_slice join(const struct sz_strings *words, struct sz_pool *pool)
+{
+    struct sz_buf buf = {0};
+    for (size_t i = 0; i < words->n; i++) {
+        if (i > 0)
+            sz_buf_add(&buf, " ", 1);
+        sz_buf_adds(&buf, words->v[i]);
+    }
+    struct sz_slice out = sz_pool_dup(pool, sz_buf_slice(&buf));
+    sz_buf_fini(&buf);
+    return out;
+}
+
+static void plan_route(struct sz_route_plan *plan, const struct sz_conf_route *route, const struct names *all,
+                       struct sz_pool *pool)
+{
+    struct sz_slice *names = sz_pool_alloc(pool, (all->n + route->strip_headers.n + 1) * sizeof(*names));
+    size_t n = 0;
+    for (; n < all->n; n++)
+        names[n] = all->v[n];
+    for (size_t i = 0; i < route->strip_headers.n; i++)
+        names[n++] = route->strip_headers.v[i];
+    if (!route->keep_authorization)
+        names[n++] = SZ_S("authorization");
+    sz_nameset_build(&plan->strip, names, n, pool);
+    plan->scope_list = join(&route->scope_names, pool);
+    plan->label = sz_pool_strdup(pool, route->id);
+}
+
+struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool)
+{
+    struct sz_plan *plan = sz_pool_zalloc(pool, sizeof(*plan));
+    struct names all = {.v = sz_pool_alloc(pool, count_headers(conf) * sizeof(*all.v))};
+    collect(conf, &all, plan);
+    plan->routes = sz_pool_zalloc(pool, conf->routes_n * sizeof(*plan->routes));
+    for (size_t i = 0; i < conf->routes_n; i++)
+        plan_route(&plan->routes[i], &conf->routes[i], &all, pool);
+    sz_nameset_build(&plan->unmatched.strip, all.v, all.n, pool);
+    plan->unmatched.label = "none";
+    return plan;
+}
+
+struct sz_series sz_plan_series(struct sz_route_plan *plan, bool allow, enum sz_reason reason)
+{
+    /* Some allowances carry another reason than `allowed`; each reason has one decision in practice, but not by law. */
+    uint32_t handle = atomic_load_explicit(&plan->series[reason], memory_order_relaxed);
+    if (SZ_LIKELY(handle != 0 && allow == (reason == SZ_REASON_allowed)))
+        return (struct sz_series){handle - 1};
+    const char *values[] = {plan->label, allow ? "allow" : "deny", sz_reason_row(reason)->name};
+    struct sz_series series = sz_series(SZ_METRIC_requests, values);
+    if (allow == (reason == SZ_REASON_allowed))
+        atomic_store_explicit(&plan->series[reason], series.at + 1, memory_order_relaxed);
+    return series;
+}

@@ -1,0 +1,80 @@
+/* Snapshots: built in one go on the service thread, freed by whoever lets go last. */
+#include "pipeline/snapshot.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pipeline/plan.h"
+
+static void destroy(struct sz_snapshot *s)
+{
+    if (s->on_free != NULL)
+        s->on_free(s->on_free_arg);
+    if (s->authz != NULL)
+        s->authz->free(s->authz);
+    sz_signer_free(&s->assertion);
+    sz_issuers_free(&s->issuers);
+    sz_conf_free(&s->conf);
+    sz_arena_fini(&s->arena);
+    free(s);
+}
+
+static bool any_route_asks(const struct sz_conf *conf)
+{
+    for (size_t i = 0; i < conf->routes_n; i++) {
+        if (conf->routes[i].authorize != SZ_AUTHORIZE_NONE)
+            return true;
+    }
+    return false;
+}
+
+/* A file read whole, at start or reload; the model and tuple files have no secrets in them. */
+static int load_authz(struct sz_snapshot *s, struct sz_mistakes *m)
+{
+    if (!any_route_asks(s->conf))
+        return 0;
+    struct sz_text why = {""};
+    s->authz = sz_authz_embedded_open(&s->conf->fga, &why);
+    if (s->authz != NULL)
+        return 0;
+    sz_mistakes_add(m, s->conf->source, 0, 0, false, "fga: %s", why.s);
+    return -EINVAL;
+}
+
+static int load_assertion(struct sz_snapshot *s, struct sz_mistakes *m)
+{
+    if (!s->conf->assertion.on)
+        return 0;
+    struct sz_text why = {""};
+    s->assertion = sz_signer_new(s->conf->assertion.key.value, &why);
+    if (s->assertion != NULL)
+        return 0;
+    sz_mistakes_add(m, s->conf->source, 0, 0, false, "assertion.key_file: %s", why.s);
+    return -EINVAL;
+}
+
+struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
+{
+    struct sz_snapshot *s = sz_xcalloc(1, sizeof(*s));
+    atomic_init(&s->refs, 1);
+    s->conf = conf;
+    sz_arena_init(&s->arena);
+    s->plan = sz_plan_new(conf, &s->arena.pool);
+    s->issuers = sz_issuers_new(conf, m);
+    if (s->issuers == NULL || load_authz(s, m) != 0 || load_assertion(s, m) != 0) {
+        destroy(s);
+        return NULL;
+    }
+    return s;
+}
+
+void sz_snapshot_ref(struct sz_snapshot *s)
+{
+    atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+}
+
+void sz_snapshot_unref(struct sz_snapshot *s)
+{
+    if (atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) == 1)
+        destroy(s);
+}

@@ -1,0 +1,57 @@
+/* The stages: one function each, called by the driver in txn.c and by nothing else. */
+#ifndef SZ_PIPELINE_STAGES_H
+#define SZ_PIPELINE_STAGES_H
+
+#include "pipeline/plan.h"
+#include "pipeline/txn.h"
+
+#define SZ_STAGE(name, help) enum sz_step sz_stage_##name(struct sz_txn *txn);
+#include "subzero/tbl/stages.h"
+
+/* Ends the way with a refusal: decide is next. */
+static inline enum sz_step sz_refuse(struct sz_txn *txn, enum sz_reason reason)
+{
+    txn->refused = true;
+    txn->reason = reason;
+    txn->stage = SZ_STAGE_decide;
+    return SZ_STEP_GO_ON;
+}
+/* This stage has no objection.  decide allows only what every stage before it has passed. */
+static inline enum sz_step sz_pass(struct sz_txn *txn)
+{
+    txn->passed |= 1u << txn->stage;
+    txn->stage++;
+    return SZ_STEP_GO_ON;
+}
+static inline enum sz_step sz_jump(struct sz_txn *txn, enum sz_stage stage)
+{
+    txn->stage = stage;
+    return SZ_STEP_GO_ON;
+}
+static inline struct sz_route_plan *sz_txn_plan(const struct sz_txn *txn)
+{
+    const struct sz_snapshot *snapshot = txn->snapshot;
+    return txn->match.route == NULL ? &snapshot->plan->unmatched
+                                    : &snapshot->plan->routes[txn->match.route - snapshot->conf->routes];
+}
+
+/* admit.c: also when the pipeline never ran, so that every answer has an id. */
+void sz_request_id(struct sz_txn *txn);
+/* authorize.c: called by the authorization source's callback. */
+void sz_authorize_cancel(struct sz_txn *txn);
+/* forward.c: fills txn->forward (proxy listeners) or the identity headers of a decide answer; a claim that must not
+ * become a header refuses (claim_mismatch). */
+enum sz_reason sz_forward_build(struct sz_txn *txn);
+/* identity_headers.c: appends the headers that say who this is; with `all`, every one that any route can set, empty
+ * where there is no value. */
+enum sz_reason sz_identity_headers(struct sz_txn *txn, bool all, struct sz_headers *out);
+/* assertion.c: signs X-Subzero-Assertion. */
+enum sz_reason sz_assertion_add(struct sz_txn *txn, struct sz_headers *out);
+/* answer.c */
+void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail);
+void sz_answer_decide_allow(struct sz_txn *txn);
+/* cors.c: Access-Control-* and Vary into txn->respond; the preflight's answer. */
+void sz_cors_respond(struct sz_txn *txn, const struct sz_conf_cors *cors, struct sz_slice origin);
+void sz_cors_preflight(struct sz_txn *txn);
+
+#endif

@@ -1,0 +1,177 @@
+/* Rendering templates: each variable is looked up strictly, then written raw or as part of an id. */
+#include "pipeline/template.h"
+
+#include <stdio.h>
+
+struct value {
+    enum sz_render rc;
+    struct sz_slice text;
+};
+
+static struct value some(struct sz_slice text)
+{
+    return (struct value){text.p == NULL ? SZ_RENDER_ABSENT : SZ_RENDER_OK, text};
+}
+
+static struct value integer(struct sz_txn *txn, int64_t n)
+{
+    return some(sz_pool_printf(txn->pool, "%lld", (long long)n));
+}
+
+static struct value claim_value(struct sz_txn *txn, unsigned slot)
+{
+    const struct sz_identity *id = txn->identity;
+    if (id == NULL)
+        return (struct value){SZ_RENDER_ABSENT, SZ_NONE};
+    switch (slot) {
+    case SZ_SLOT_SUB:
+        return some(sz_identity_text(id, id->subject));
+    case SZ_SLOT_CLIENT:
+        return some(sz_identity_text(id, id->client));
+    case SZ_SLOT_TENANT:
+        return some(sz_identity_text(id, id->tenant));
+    case SZ_SLOT_ISS:
+        return some(txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, id->issuer)].issuer);
+    default:
+        break;
+    }
+    struct sz_claim claim = sz_identity_claim(id, slot);
+    if (claim.type == SZ_CLAIM_STRING)
+        return some(claim.text);
+    if (claim.type == SZ_CLAIM_INTEGER)
+        return integer(txn, claim.integer);
+    return (struct value){SZ_RENDER_ABSENT, SZ_NONE};
+}
+
+static int hex(char c)
+{
+    return c <= '9' ? c - '0' : (c & 0x5f) - 'A' + 10;
+}
+
+/* A path segment or query value without its escapes; the canonical path holds whole ones only, a query perhaps not. */
+static struct sz_slice unescape(struct sz_txn *txn, struct sz_slice s, bool plus)
+{
+    if (sz_find_byte(s, '%') < 0 && (!plus || sz_find_byte(s, '+') < 0))
+        return s;
+    char *out = sz_pool_alloc(txn->pool, s.n);
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++) {
+        bool escape = s.p[i] == '%' && i + 2 < s.n && __builtin_isxdigit((unsigned char)s.p[i + 1]) &&
+                      __builtin_isxdigit((unsigned char)s.p[i + 2]);
+        out[n++] = escape ? (char)(hex(s.p[i + 1]) << 4 | hex(s.p[i + 2])) : plus && s.p[i] == '+' ? ' ' : s.p[i];
+        i += escape ? 2 : 0;
+    }
+    return sz_slice(out, n);
+}
+
+/* Exactly one occurrence; "x[]" counts as x, since some upstreams read it so. */
+static struct value query_value(struct sz_txn *txn, struct sz_slice name)
+{
+    struct sz_slice rest = txn->target.query, pair, found = SZ_NONE;
+    unsigned count = 0;
+    while (rest.p != NULL && sz_split(&rest, '&', &pair)) {
+        ptrdiff_t eq = sz_find_byte(pair, '=');
+        struct sz_slice key = unescape(txn, eq < 0 ? pair : sz_sub(pair, 0, (size_t)eq), true);
+        if (key.n > 2 && key.p[key.n - 1] == ']' && key.p[key.n - 2] == '[')
+            key.n -= 2;
+        if (!sz_eq(key, name))
+            continue;
+        found = eq < 0 ? sz_slice("", 0) : sz_from(pair, (size_t)eq + 1);
+        count++;
+    }
+    if (count != 1)
+        return (struct value){count == 0 ? SZ_RENDER_ABSENT : SZ_RENDER_AMBIGUOUS, SZ_NONE};
+    return some(unescape(txn, found, true));
+}
+
+static struct value header_value(struct sz_txn *txn, struct sz_slice name)
+{
+    unsigned count;
+    struct sz_slice found = sz_headers_get(&txn->req.headers, name, &count);
+    if (count != 1)
+        return (struct value){count == 0 ? SZ_RENDER_ABSENT : SZ_RENDER_AMBIGUOUS, SZ_NONE};
+    return some(found);
+}
+
+static struct value issuer_value(struct sz_txn *txn)
+{
+    if (txn->identity == NULL)
+        return (struct value){SZ_RENDER_ABSENT, SZ_NONE};
+    return some(txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, txn->identity->issuer)].name);
+}
+
+static struct value look_up(struct sz_txn *txn, const struct sz_template_part *part)
+{
+    char text[SZ_ADDR_TEXT];
+    switch (part->var) {
+    case SZ_VAR_LITERAL:
+        return some(part->text);
+    case SZ_VAR_CLAIM:
+        return claim_value(txn, part->slot);
+    case SZ_VAR_PATH:
+        return some(unescape(txn, txn->match.params[part->slot], false));
+    case SZ_VAR_QUERY:
+        return query_value(txn, part->text);
+    case SZ_VAR_HEADER:
+        return header_value(txn, part->text);
+    case SZ_VAR_METHOD:
+        return some(txn->req.method);
+    case SZ_VAR_CLIENT_IP:
+        sz_addr_format(txn->from.client, text);
+        return some(sz_pool_dup(txn->pool, sz_cstr(text)));
+    case SZ_VAR_NOW:
+        return integer(txn, sz_wall_seconds(sz_loop_wall(txn->worker->loop)));
+    case SZ_VAR_ISSUER:
+        return issuer_value(txn);
+    }
+    return (struct value){SZ_RENDER_ABSENT, SZ_NONE};
+}
+
+static bool breaks_id(uint8_t c)
+{
+    return c <= 0x20 || c == 0x7f || c == ':' || c == '#' || c == '@' || c == '*' || c == '%';
+}
+
+static void add_id(struct sz_buf *buf, struct sz_slice value)
+{
+    for (size_t i = 0; i < value.n; i++) {
+        if (breaks_id((uint8_t)value.p[i]))
+            sz_buf_printf(buf, "%%%02X", (unsigned)(uint8_t)value.p[i]);
+        else
+            sz_buf_add(buf, value.p + i, 1);
+    }
+}
+
+static enum sz_render render(struct sz_txn *txn, const struct sz_template *tpl, size_t max, bool id,
+                             struct sz_slice *out)
+{
+    struct sz_buf buf = {.limit = max};
+    enum sz_render rc = SZ_RENDER_OK;
+    for (size_t i = 0; i < tpl->n && rc == SZ_RENDER_OK; i++) {
+        struct value value = look_up(txn, &tpl->parts[i]);
+        bool literal = tpl->parts[i].var == SZ_VAR_LITERAL;
+        rc = value.rc;
+        if (rc == SZ_RENDER_OK && id && !literal && value.text.n == 0)
+            rc = SZ_RENDER_ABSENT; /* "document:" names nothing */
+        if (rc == SZ_RENDER_OK && id && !literal)
+            add_id(&buf, value.text);
+        else if (rc == SZ_RENDER_OK)
+            sz_buf_adds(&buf, value.text);
+    }
+    if (rc == SZ_RENDER_OK && buf.overflow)
+        rc = SZ_RENDER_TOO_LONG;
+    if (rc == SZ_RENDER_OK)
+        *out = sz_pool_dup(txn->pool, sz_buf_slice(&buf));
+    sz_buf_fini(&buf);
+    return rc;
+}
+
+enum sz_render sz_template_id(struct sz_txn *txn, const struct sz_template *tpl, size_t max, struct sz_slice *out)
+{
+    return render(txn, tpl, max, true, out);
+}
+
+enum sz_render sz_template_text(struct sz_txn *txn, const struct sz_template *tpl, size_t max, struct sz_slice *out)
+{
+    return render(txn, tpl, max, false, out);
+}

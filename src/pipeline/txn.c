@@ -1,0 +1,88 @@
+/*
+ * The driver: calls the stage the transaction stands on until it parks or is done.  Stage numbers only
+ * grow, so the loop ends after at most SZ_STAGE_COUNT turns; a stage that went backwards would be our own
+ * mistake and stops the process rather than answer something nobody decided.
+ */
+#include "pipeline/txn.h"
+
+#include "pipeline/stages.h"
+#include "pipeline/verify_queue.h"
+#include "pipeline/worker.h"
+
+#define MAGIC 0x54584e31u /* "TXN1" */
+
+static enum sz_step (*const stages[SZ_STAGE_COUNT])(struct sz_txn *txn) = {
+#define SZ_STAGE(name, help) sz_stage_##name,
+#include "subzero/tbl/stages.h"
+};
+
+static const char *const names[SZ_STAGE_COUNT] = {
+#define SZ_STAGE(name, help) #name,
+#include "subzero/tbl/stages.h"
+};
+
+const char *sz_stage_name(enum sz_stage stage)
+{
+    SZ_ASSERT(stage < SZ_STAGE_COUNT);
+    return names[stage];
+}
+
+static enum sz_step drive(struct sz_txn *txn)
+{
+    for (;;) {
+        enum sz_stage before = txn->stage;
+        enum sz_step step = stages[before](txn);
+        if (step != SZ_STEP_GO_ON)
+            return step;
+        SZ_ASSERT(txn->stage > before);
+    }
+}
+
+static void begin(struct sz_txn *txn)
+{
+    SZ_ASSERT(txn->magic == 0);
+    txn->magic = MAGIC;
+    txn->held = sz_local_ref(txn->worker->current);
+    txn->snapshot = txn->held->snapshot;
+    txn->started = sz_loop_now(txn->worker->loop);
+}
+
+enum sz_step sz_txn_start(struct sz_txn *txn)
+{
+    begin(txn);
+    txn->stage = SZ_STAGE_admit;
+    return drive(txn);
+}
+
+void sz_txn_resume(struct sz_txn *txn)
+{
+    SZ_ASSERT(txn->magic == MAGIC);
+    if (drive(txn) == SZ_STEP_FINISHED)
+        txn->on_finished(txn);
+}
+
+void sz_txn_end(struct sz_txn *txn)
+{
+    if (txn->magic != MAGIC)
+        return;
+    sz_verify_queue_leave(txn->worker->verify, txn);
+    sz_authorize_cancel(txn);
+    if (txn->identity != NULL)
+        sz_wipe(txn->identity, sz_identity_size(txn->identity));
+    sz_local_unref(txn->held);
+    txn->magic = 0;
+}
+
+void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
+{
+    if (txn->magic != MAGIC) {
+        begin(txn);
+        txn->stage = SZ_STAGE_done;
+        sz_request_id(txn);
+    }
+    txn->decision.allow = false;
+    txn->decision.reason = reason;
+    txn->decision.route = txn->match.route;
+    txn->proxy = false;
+    sz_answer_problem(txn, reason, detail);
+}

@@ -1,0 +1,84 @@
+/*
+ * The worker: what one loop thread needs to judge requests.  A snapshot is counted twice: atomically
+ * once per thread, and without atomics per request of that thread, so that the hot path never
+ * touches a counter that another core writes.
+ */
+#include "pipeline/worker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "pipeline/verify_queue.h"
+
+static struct sz_local_snapshot *hold(struct sz_snapshot *snapshot)
+{
+    struct sz_local_snapshot *local = sz_xcalloc(1, sizeof(*local));
+    sz_snapshot_ref(snapshot);
+    local->snapshot = snapshot;
+    local->users = 1;
+    return local;
+}
+
+void sz_local_unref(struct sz_local_snapshot *local)
+{
+    if (--local->users > 0)
+        return;
+    sz_snapshot_unref(local->snapshot);
+    free(local);
+}
+
+int sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot)
+{
+    *worker = (struct sz_worker){.loop = loop, .index = sz_loop_index(loop), .gate = gate};
+    worker->current = hold(snapshot);
+    worker->verify = sz_verify_queue_new(worker, snapshot->conf->limits.verifications_queue);
+    sz_random(worker->id_seed, sizeof(worker->id_seed));
+    return 0;
+}
+
+void sz_worker_fini(struct sz_worker *worker)
+{
+    sz_verify_queue_free(&worker->verify);
+    sz_local_unref(worker->current);
+    worker->current = NULL;
+}
+
+void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot)
+{
+    struct sz_local_snapshot *old = worker->current;
+    worker->current = hold(snapshot);
+    sz_local_unref(old);
+}
+
+struct sz_snapshot *sz_worker_snapshot(struct sz_worker *worker)
+{
+    return worker->current->snapshot;
+}
+
+static void register_series(struct sz_gate *gate)
+{
+    const char *token[] = {"l1", "token"}, *negative[] = {"l1", "negative"};
+    gate->series.token_requests = sz_series(SZ_METRIC_cache_requests, token);
+    gate->series.token_hits = sz_series(SZ_METRIC_cache_hits, token);
+    gate->series.negative_requests = sz_series(SZ_METRIC_cache_requests, negative);
+    gate->series.negative_hits = sz_series(SZ_METRIC_cache_hits, negative);
+    gate->series.shed = sz_series(SZ_METRIC_shed, NULL);
+}
+
+int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
+{
+    *gate = (struct sz_gate){.tokens = sz_token_cache_new(cache->capacity)};
+    gate->rejects = sz_reject_cache_new(cache->negative_capacity);
+    register_series(gate);
+    if (gate->tokens != NULL && gate->rejects != NULL)
+        return 0;
+    int error = errno != 0 ? errno : ENOMEM;
+    sz_gate_fini(gate);
+    return -error;
+}
+
+void sz_gate_fini(struct sz_gate *gate)
+{
+    sz_token_cache_free(&gate->tokens);
+    sz_reject_cache_free(&gate->rejects);
+}
