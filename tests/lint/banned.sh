@@ -51,7 +51,7 @@ calls() {
   calls 'sz_mono_read|sz_wall_read' 'a module is handed its `now`' \
     'include/|src/base/|src/loop/|src/obs/|src/edge/|src/cli/'
   calls 'printf|vprintf|puts|putchar|perror|fprintf|vfprintf|fputs' 'only src/cli talks to the terminal; use sz_log, or give the caller a message' \
-    'src/cli/|src/main\.c:'
+    'src/cli/|src/main\.c:|src/base/(panic|secret)\.c:' # the last words of a process that aborts
   calls 'sleep|usleep|nanosleep|system|popen|getaddrinfo|gethostbyname' 'blocks a loop: use a timer, or a thread with a bounded queue' \
     'src/base/thread[a-z_]*\.c:|src/edge/resolve[a-z_]*\.c:|src/cli/'
 
