@@ -1,0 +1,164 @@
+/*
+ * From a compact token to a validated identity, in the order that gives an attacker the least work of ours: shape,
+ * header, issuer, algorithm, key, signature, claims.  The payload has to be read before the signature is checked,
+ * because `iss` decides whose keys count; nothing else of it is believed before.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "fga/jwt_claims.h"
+#include "fga/verify_thread.h"
+#include "subzero/crypto.h"
+
+enum { PAYLOAD_DEPTH = 32 };
+
+static void deny_key(int rc, struct sz_verified *out)
+{
+    switch (rc) {
+    case SZ_JWS_BAD:
+        sz_jwt_deny(out, SZ_REASON_invalid_token, "the signature does not verify");
+        break;
+    case SZ_JWS_MISFIT:
+        sz_jwt_deny(out, SZ_REASON_algorithm_not_allowed, "the key with that kid is not for that algorithm");
+        break;
+    default:
+        out->heals = true;
+        sz_jwt_deny(out, SZ_REASON_invalid_token, "no key with that kid, or for that algorithm");
+        break;
+    }
+}
+
+/* 0 with key_id set when the signature is good; otherwise the denial is in *out, or something broke. */
+static int check_signature(struct sz_issuer *issuer, const struct sz_jose *jose, const struct sz_jws *jws,
+                           struct sz_identity *id, struct sz_verified *out)
+{
+    if (!jose->alg_known || (issuer->conf->algorithms >> jose->alg & 1) == 0) {
+        sz_jwt_deny(out, SZ_REASON_algorithm_not_allowed, "the algorithm is not on the issuer's list");
+        return 0;
+    }
+    struct sz_jwks *keys = sz_issuer_keys(issuer);
+    const struct sz_jwk *key = NULL;
+    int rc = SZ_JWS_NO_KEY;
+    if (keys->n == 0) {
+        out->heals = true;
+        sz_jwt_deny(out, SZ_REASON_identity_unavailable, "the issuer has no keys");
+    } else {
+        rc = sz_jws_verify(keys, jose, jws, &key);
+        if (rc > 0)
+            deny_key(rc, out);
+    }
+    if (rc == 0)
+        id->key_id = key->id;
+    sz_jwks_unref(&keys);
+    return rc < 0 ? rc : 0;
+}
+
+static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const struct sz_jws *jws,
+                 struct sz_identity *id, struct sz_verified *out)
+{
+    sz_identity_init(id);
+    out->heals = false;
+    out->heals_at = 0;
+    out->detail.s[0] = '\0';
+    int rc = check_signature(issuer, in->jose, jws, id, out);
+    if (rc != 0 || id->key_id == 0)
+        return rc;
+    sz_jose_keep(jws->header, in->jose);
+    id->kind = SZ_CREDENTIAL_JWT;
+    id->issuer = issuer->id;
+    id->generation = issuer->generation;
+    sz_jwt_claims(in, id, out);
+    return 0;
+}
+
+/*
+ * Several issuers may share one `iss` (shared_subjects): the first that allows the token has it.  If none does, a
+ * verdict behind a good signature says more than one before it.
+ */
+static int judge_all(const struct sz_issuers *issuers, struct sz_claims_in *in, const struct sz_jws *jws,
+                     struct sz_identity *id, struct sz_verified *out)
+{
+    const json_t *iss = json_object_get(in->claims, "iss");
+    size_t first = 0, n = json_is_string(iss) ? sz_issuers_find(issuers, sz_json_slice(iss), &first) : 0;
+    struct sz_verified one = {0};
+    if (n == 0)
+        sz_jwt_deny(out, SZ_REASON_wrong_issuer, "'iss' is no configured issuer");
+    for (size_t i = 0; i < n; i++) {
+        struct sz_issuer *issuer = &issuers->v[issuers->by_iss[first + i]];
+        in->issuer = issuer;
+        int rc = judge(in, issuer, jws, id, &one);
+        if (rc != 0)
+            return rc;
+        if (i == 0 || id->key_id != 0)
+            *out = one;
+        if (out->reason == SZ_REASON_allowed)
+            break;
+    }
+    return 0;
+}
+
+static json_t *read_payload(struct sz_slice text, struct sz_verified *out)
+{
+    size_t at;
+    if (sz_json_check(text, PAYLOAD_DEPTH, &at) != 0) {
+        sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload is not strict JSON at byte %zu", at);
+        return NULL;
+    }
+    json_t *claims = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+    if (json_is_object(claims))
+        return claims;
+    sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload is no object, has a name twice or a number out of range");
+    json_decref(claims);
+    return NULL;
+}
+
+/* Splits, decodes and parses; NULL: denied.  *in and *jws borrow from token, the thread and `scratch`. */
+static json_t *open_token(struct sz_slice token, struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *scratch,
+                          struct sz_verified *out)
+{
+    if (token.n > SZ_TOKEN_MAX) {
+        sz_jwt_deny(out, SZ_REASON_malformed_token, "longer than %d bytes", SZ_TOKEN_MAX);
+        return NULL;
+    }
+    if (sz_jws_split(token, jws) != 0) {
+        sz_jwt_deny(out, SZ_REASON_malformed_token, "not three segments");
+        return NULL;
+    }
+    if (sz_jose_get(jws->header, &in->jose, &out->detail) != 0)
+        return NULL;
+    if (sz_jws_payload(jws, in->jose, scratch->p, &scratch->n) != 0) {
+        sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload is not base64url without padding, or a token itself");
+        return NULL;
+    }
+    return read_payload(sz_buf_slice(scratch), out);
+}
+
+int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now,
+                  struct sz_identity *identity, struct sz_verified *out)
+{
+    char payload[SZ_B64_BYTES(SZ_TOKEN_MAX)];
+    struct sz_buf scratch = {.p = payload};
+    struct sz_claims_in in = {.issuers = issuers, .now = now};
+    struct sz_jws jws;
+    int rc = 0;
+    out->reason = SZ_REASON_malformed_token;
+    out->heals = false;
+    out->heals_at = 0;
+    out->detail.s[0] = '\0';
+    in.claims = open_token(token, &jws, &in, &scratch, out);
+    if (in.claims != NULL)
+        rc = judge_all(issuers, &in, &jws, identity, out);
+    json_decref(in.claims);
+    sz_wipe(payload, scratch.n);
+    return rc;
+}
+
+enum sz_credential_kind sz_credential_kind(struct sz_slice token)
+{
+    struct sz_jws jws;
+    if (token.n == 0)
+        return SZ_CREDENTIAL_NONE;
+    if (sz_jws_split(token, &jws) != 0 || !sz_jose_is_object(jws.header))
+        return SZ_CREDENTIAL_OPAQUE;
+    return SZ_CREDENTIAL_JWT;
+}
