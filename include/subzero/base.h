@@ -125,7 +125,7 @@ struct sz_slice sz_pool_dup(struct sz_pool *pool, struct sz_slice s);
 /* NUL-terminated copy. */
 char *sz_pool_strdup(struct sz_pool *pool, struct sz_slice s);
 struct sz_slice sz_pool_printf(struct sz_pool *pool, const char *fmt, ...) SZ_PRINTF(2, 3);
-struct sz_slice sz_pool_vprintf(struct sz_pool *pool, const char *fmt, va_list args);
+struct sz_slice sz_pool_vprintf(struct sz_pool *pool, const char *fmt, va_list args) SZ_PRINTF(2, 0);
 
 /* A pool of our own: chunks from malloc, all freed at once.  `pool` is the first member. */
 struct sz_arena {

@@ -48,6 +48,15 @@ int sz_b64url_decode(struct sz_slice s, void *out, size_t *out_n) SZ_MUST_CHECK;
 /* Standard padded base64, canonical. */
 int sz_b64_decode(struct sz_slice s, void *out, size_t *out_n) SZ_MUST_CHECK;
 size_t sz_b64_encode(const void *in, size_t n, char *out);
+/* 0..15, or -1 when c is no hex digit. */
+static inline int sz_hex_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    if (c >= 'a' && c <= 'f')
+        return c - 'a' + 10;
+    return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
 void sz_hex_encode(const void *in, size_t n, char *out); /* 2n lower-case digits, no NUL */
 
 /*

@@ -16,7 +16,7 @@ static void cut(struct sz_text *t)
     memcpy(t->s + end, "...", 4);
 }
 
-static void print_at(struct sz_text *t, size_t at, const char *fmt, va_list args)
+SZ_PRINTF(3, 0) static void print_at(struct sz_text *t, size_t at, const char *fmt, va_list args)
 {
     int n = vsnprintf(t->s + at, sizeof(t->s) - at, fmt, args);
     if (n < 0) {

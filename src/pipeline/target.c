@@ -8,7 +8,7 @@
  */
 #include "pipeline/target.h"
 
-#include <stdio.h>
+#include "subzero/crypto.h"
 
 enum { BAD, PLAIN, DOT, SLASH, SEMI, PERCENT, QUESTION }; /* byte classes in a path */
 
@@ -27,23 +27,12 @@ static bool is_unreserved(uint8_t c)
            c == '_' || c == '~';
 }
 
-static int hex_value(uint8_t c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    if (c >= 'a' && c <= 'f')
-        return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F')
-        return c - 'A' + 10;
-    return -1;
-}
-
 /* Value of the escape "%XX" whose first digit is s[0]; -1 when it is none. */
 static int escape_value(const char *s, const char *end)
 {
     if (end - s < 2)
         return -1;
-    int high = hex_value((uint8_t)s[0]), low = hex_value((uint8_t)s[1]);
+    int high = sz_hex_digit(s[0]), low = sz_hex_digit(s[1]);
     return high < 0 || low < 0 ? -1 : high << 4 | low;
 }
 

@@ -43,11 +43,6 @@ static struct value claim_value(struct sz_txn *txn, unsigned slot)
     return (struct value){SZ_RENDER_ABSENT, SZ_NONE};
 }
 
-static int hex(char c)
-{
-    return c <= '9' ? c - '0' : (c & 0x5f) - 'A' + 10;
-}
-
 /* A path segment or query value without its escapes; the canonical path holds whole ones only, a query perhaps not. */
 static struct sz_slice unescape(struct sz_txn *txn, struct sz_slice s, bool plus)
 {
@@ -56,9 +51,10 @@ static struct sz_slice unescape(struct sz_txn *txn, struct sz_slice s, bool plus
     char *out = sz_pool_alloc(txn->pool, s.n);
     size_t n = 0;
     for (size_t i = 0; i < s.n; i++) {
-        bool escape = s.p[i] == '%' && i + 2 < s.n && __builtin_isxdigit((unsigned char)s.p[i + 1]) &&
-                      __builtin_isxdigit((unsigned char)s.p[i + 2]);
-        out[n++] = escape ? (char)(hex(s.p[i + 1]) << 4 | hex(s.p[i + 2])) : plus && s.p[i] == '+' ? ' ' : s.p[i];
+        int high = s.p[i] == '%' && i + 2 < s.n ? sz_hex_digit(s.p[i + 1]) : -1;
+        int low = high >= 0 ? sz_hex_digit(s.p[i + 2]) : -1;
+        bool escape = low >= 0;
+        out[n++] = escape ? (char)(high << 4 | low) : plus && s.p[i] == '+' ? ' ' : s.p[i];
         i += escape ? 2 : 0;
     }
     return sz_slice(out, n);
