@@ -18,7 +18,7 @@ struct sz_addr {
 
 static inline bool sz_addr_eq(struct sz_addr a, struct sz_addr b)
 {
-    return memcmp(a.b, b.b, sizeof(a.b)) == 0;
+    return sz_eq(sz_slice(a.b, sizeof(a.b)), sz_slice(b.b, sizeof(b.b)));
 }
 bool sz_addr_is_v4(struct sz_addr a);
 /* 127.0.0.0/8 or ::1. */

@@ -22,7 +22,7 @@ static struct sz_addr from_v4(const void *four)
 
 bool sz_addr_is_v4(struct sz_addr a)
 {
-    return memcmp(a.b, v4_head, sizeof(v4_head)) == 0;
+    return sz_starts_with(sz_slice(a.b, sizeof(a.b)), sz_slice(v4_head, sizeof(v4_head)));
 }
 
 bool sz_addr_is_loopback(struct sz_addr a)

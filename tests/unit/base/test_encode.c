@@ -7,8 +7,24 @@
 
 Test(encode, what_is_not_canonical_is_refused)
 {
-    static const char *const url[] = {"A",    "AAAAA", "AA=",  "AA==",  "AAA=", "AB",   "AAB",        "Zh",    "Zm9=",
-                                      "A+/A", "AA A",  " AAA", "AAA\n", "A.AA", "====", "\xC3\xA9" "AA", "AA\x80"};
+    static const char *const url[] = {"A",
+                                      "AAAAA",
+                                      "AA=",
+                                      "AA==",
+                                      "AAA=",
+                                      "AB",
+                                      "AAB",
+                                      "Zh",
+                                      "Zm9=",
+                                      "A+/A",
+                                      "AA A",
+                                      " AAA",
+                                      "AAA\n",
+                                      "A.AA",
+                                      "====",
+                                      "\xC3\xA9"
+                                      "AA",
+                                      "AA\x80"};
     static const char *const std[] = {"AA",   "AAA",  "AA=",  "A===",  "AB==",  "AAB=",  "====",     "AA==AA==",
                                       "A-_A", "=AAA", "AA=A", "AAAA=", "AAAAA", "AA ==", "AAAA====", "AAAA=A=="};
     char out[32];
