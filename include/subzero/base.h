@@ -155,8 +155,11 @@ struct sz_buf {
 void sz_buf_add(struct sz_buf *b, const void *bytes, size_t n);
 void sz_buf_adds(struct sz_buf *b, struct sz_slice s);
 void sz_buf_printf(struct sz_buf *b, const char *fmt, ...) SZ_PRINTF(2, 3);
+void sz_buf_u64(struct sz_buf *b, uint64_t value); /* decimal */
 /* s as a JSON string literal, quotes included; controls and invalid UTF-8 escaped (\ufffd). */
 void sz_buf_json(struct sz_buf *b, struct sz_slice s);
+/* The same with at most `max` (>= 3) bytes between the quotes: a longer text is cut at a character and marked "…". */
+void sz_buf_json_cut(struct sz_buf *b, struct sz_slice s, size_t max);
 static inline struct sz_slice sz_buf_slice(const struct sz_buf *b)
 {
     return sz_slice(b->p != NULL ? b->p : "", b->n);

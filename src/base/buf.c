@@ -8,8 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/utf8.h"
-
 enum { FIRST = 256 };
 
 /* Makes room for n more bytes and one spare (the NUL of printf); false: over the limit. */
@@ -68,69 +66,15 @@ void sz_buf_printf(struct sz_buf *b, const char *fmt, ...)
     va_end(args);
 }
 
-/*
- * Printable as it is inside a JSON string?  Beyond what RFC 8259 demands, DEL and the C1
- * controls (U+0080..U+009F) are escaped: they steer the terminal of whoever reads the log.
- */
-static bool is_plain(const char *p, size_t n)
+void sz_buf_u64(struct sz_buf *b, uint64_t value)
 {
-    unsigned char c = (unsigned char)p[0];
-    if (n == 1) {
-        return c >= 0x20 && c != 0x7F && c != '"' && c != '\\';
-    }
-    return !(n == 2 && c == 0xC2 && (unsigned char)p[1] < 0xA0);
-}
-
-static void add_escape(struct sz_buf *b, const char *p, size_t n)
-{
-    unsigned code = n == 2 ? (unsigned char)p[1] : (unsigned char)p[0]; /* U+0080..U+009F are their tail byte */
-    switch (code) {
-    case '"':
-        sz_buf_adds(b, SZ_S("\\\""));
-        return;
-    case '\\':
-        sz_buf_adds(b, SZ_S("\\\\"));
-        return;
-    case '\n':
-        sz_buf_adds(b, SZ_S("\\n"));
-        return;
-    case '\r':
-        sz_buf_adds(b, SZ_S("\\r"));
-        return;
-    case '\t':
-        sz_buf_adds(b, SZ_S("\\t"));
-        return;
-    default:
-        sz_buf_printf(b, "\\u%04x", code);
-        return;
-    }
-}
-
-void sz_buf_json(struct sz_buf *b, struct sz_slice s)
-{
-    sz_buf_adds(b, SZ_S("\""));
-    size_t plain = 0; /* start of the run not yet copied */
-    size_t at = 0;
-    while (at < s.n) {
-        size_t n = sz_utf8_step(sz_from(s, at));
-        if (n != 0 && is_plain(s.p + at, n)) {
-            at += n;
-            continue;
-        }
-        sz_buf_add(b, s.p + plain, at - plain);
-        if (n == 0) {
-            sz_buf_adds(b, SZ_S("\\ufffd"));
-            n = 1; /* one mark for each stray byte */
-        } else {
-            add_escape(b, s.p + at, n);
-        }
-        at += n;
-        plain = at;
-    }
-    if (at > plain) {
-        sz_buf_add(b, s.p + plain, at - plain);
-    }
-    sz_buf_adds(b, SZ_S("\""));
+    char digits[20];
+    size_t at = sizeof(digits);
+    do {
+        digits[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value != 0);
+    sz_buf_add(b, digits + at, sizeof(digits) - at);
 }
 
 void sz_buf_fini(struct sz_buf *b)

@@ -7,17 +7,18 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 void sz_assert_failed(const char *cond, const char *file, int line)
 {
-    fprintf(stderr, "subzero: %s:%d: broken invariant: %s\n", file, line, cond);
+    dprintf(STDERR_FILENO, "subzero: %s:%d: broken invariant: %s\n", file, line, cond);
     abort();
 }
 
 static void *checked(void *p, size_t size)
 {
     if (SZ_UNLIKELY(p == NULL)) {
-        fprintf(stderr, "subzero: out of memory (%zu bytes wanted)\n", size);
+        dprintf(STDERR_FILENO, "subzero: out of memory (%zu bytes wanted)\n", size);
         abort();
     }
     return p;

@@ -2,13 +2,14 @@
 #include <sodium.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "subzero/crypto.h"
 
 void sz_crypto_init(void)
 {
     if (sodium_init() < 0) {
-        fprintf(stderr, "subzero: the system gives no randomness: libsodium cannot start\n");
+        dprintf(STDERR_FILENO, "subzero: the system gives no randomness: libsodium cannot start\n");
         abort();
     }
 }

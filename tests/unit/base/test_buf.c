@@ -103,3 +103,45 @@ Test(buf, json_of_any_two_bytes_is_one_string)
         }
     }
 }
+
+Test(buf, json_is_cut_at_a_character_and_says_so)
+{
+    static const struct {
+        struct sz_slice in;
+        size_t max;
+        const char *out;
+    } rows[] = {
+        {SZ_S("12345678"), 8, "\"12345678\""},
+        {SZ_S("123456789"), 8, "\"12345\xE2\x80\xA6\""},
+        {SZ_S("\0\0"), 12, "\"\\u0000\\u0000\""},
+        {SZ_S("\0\0"), 11, "\"\\u0000\xE2\x80\xA6\""},
+        {SZ_S("\0"), 5, "\"\xE2\x80\xA6\""},
+        {SZ_S("abc\xE2\x82\xAC"), 6, "\"abc\xE2\x82\xAC\""},
+        {SZ_S("abc\xE2\x82\xAC!"), 6, "\"abc\xE2\x80\xA6\""},
+        {SZ_S("ab\xE2\x82\xAC!!"), 6, "\"ab\xE2\x80\xA6\""}, /* not a byte of the euro sign */
+        {SZ_S("\xFF\xFF"), 11, "\"\\ufffd\xE2\x80\xA6\""},
+        {SZ_S("abcd"), 3, "\"\xE2\x80\xA6\""},
+        {SZ_S("abc"), 3, "\"abc\""},
+        {SZ_NONE, 3, "\"\""},
+    };
+    for (size_t i = 0; i < SZ_COUNT(rows); i++) {
+        struct sz_buf b = {0};
+        sz_buf_json_cut(&b, rows[i].in, rows[i].max);
+        cr_expect(sz_eq(sz_buf_slice(&b), sz_cstr(rows[i].out)), "row %zu: %.*s", i, SZ_FMT(sz_buf_slice(&b)));
+        sz_buf_fini(&b);
+    }
+}
+
+Test(buf, numbers)
+{
+    static const struct {
+        uint64_t value;
+        const char *text;
+    } rows[] = {{0, "0"}, {9, "9"}, {10, "10"}, {UINT64_MAX, "18446744073709551615"}};
+    for (size_t i = 0; i < SZ_COUNT(rows); i++) {
+        struct sz_buf b = {0};
+        sz_buf_u64(&b, rows[i].value);
+        cr_expect(sz_eq(sz_buf_slice(&b), sz_cstr(rows[i].text)));
+        sz_buf_fini(&b);
+    }
+}
