@@ -67,7 +67,7 @@ def table():
         build, known = result["build"], result["conditions"]
         say(f"{name}  {cell.TITLE}")
         say(f"    {result['time']}  commit {build['commit'][:10]}{'+' if build['dirty'] else ''}  conditions {known['fingerprint']}"
-            f"  runs {len(result['pairs'])}, failed {result['failures']}")
+            f"  failed runs {result['failures']}")
         # Judged by today's bars, not by those that the run knew.
         for bar in judge.judged(cell.BARS, result["figures"]):
             say("    " + line(bar, result))

@@ -20,7 +20,8 @@ class Parse(unittest.TestCase):
             load.parse("unable to connect")
 
     def test_micro_output(self):
-        self.assertEqual(p3.parse("L1 look-up\nhit_ns 33.5\nmemory_mb 12\nthree words here\nname value"), {"hit_ns": 33.5, "memory_mb": 12.0})
+        text = '{"figures": [{"name": "memory_50000", "unit": "bytes", "median": 2e6, "min": 1e6, "max": 3e6, "n": 1}]}'
+        self.assertEqual(p3.parse(text)["memory_50000_mb"], {"median": 2.0, "min": 1.0, "max": 3.0, "n": 1})
 
 
 class Failed(unittest.TestCase):
