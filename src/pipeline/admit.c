@@ -88,7 +88,7 @@ enum sz_step sz_stage_admit(struct sz_txn *txn)
 {
     const struct sz_conf *conf = txn->snapshot->conf;
     const char *why = NULL;
-    sz_client_addr(&txn->req, &conf->trusted_proxies, txn->pool, &txn->from);
+    sz_client_addr(&txn->req, &conf->trusted_proxies, &txn->from);
     sz_request_id(txn);
     txn->deadline = sz_after(txn->started, conf->limits.request_timeout);
     if (txn->req.listener->mode == SZ_MODE_DECIDE && !txn->from.peer_trusted)

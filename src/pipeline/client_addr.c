@@ -47,11 +47,33 @@ static bool take_last(const struct sz_headers *headers, size_t *line, struct sz_
     return true;
 }
 
-static struct sz_slice join_chain(const struct sz_addr *hops, size_t n, struct sz_pool *pool)
+/* The peer first, the client last. */
+static size_t walk(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_addr hops[HOPS_MAX])
 {
+    size_t n = 1, line = req->headers.n;
+    struct sz_slice rest = SZ_NONE, entry;
+    hops[0] = req->peer;
+    while (n < HOPS_MAX && is_trusted(trusted, hops[n - 1])) {
+        if (!take_last(&req->headers, &line, &rest, &entry) || !parse_entry(entry, &hops[n]))
+            break;
+        n++;
+    }
+    return n;
+}
+
+void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_client_addr *out)
+{
+    struct sz_addr hops[HOPS_MAX];
+    out->peer_trusted = is_trusted(trusted, req->peer);
+    out->client = hops[walk(req, trusted, hops) - 1];
+}
+
+struct sz_slice sz_client_chain(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_pool *pool)
+{
+    struct sz_addr hops[HOPS_MAX];
+    size_t n = walk(req, trusted, hops), at = 0;
     char *text = sz_pool_alloc(pool, n * (SZ_ADDR_TEXT + 2));
-    size_t at = 0;
-    for (size_t i = n; i-- > 0;) { /* hops[0] is the peer, the last one the client */
+    for (size_t i = n; i-- > 0;) {
         at += sz_addr_format(hops[i], text + at);
         if (i > 0) {
             text[at++] = ',';
@@ -59,21 +81,4 @@ static struct sz_slice join_chain(const struct sz_addr *hops, size_t n, struct s
         }
     }
     return sz_slice(text, at);
-}
-
-void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_pool *pool,
-                    struct sz_client_addr *out)
-{
-    struct sz_addr hops[HOPS_MAX];
-    size_t n = 1, line = req->headers.n;
-    struct sz_slice rest = SZ_NONE, entry;
-    hops[0] = req->peer;
-    out->peer_trusted = is_trusted(trusted, req->peer);
-    while (n < HOPS_MAX && is_trusted(trusted, hops[n - 1])) {
-        if (!take_last(&req->headers, &line, &rest, &entry) || !parse_entry(entry, &hops[n]))
-            break;
-        n++;
-    }
-    out->client = hops[n - 1];
-    out->chain = join_chain(hops, n, pool);
 }

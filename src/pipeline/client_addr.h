@@ -10,10 +10,10 @@
 struct sz_client_addr {
     struct sz_addr client; /* first untrusted address from the right */
     bool peer_trusted;
-    struct sz_slice chain; /* X-Forwarded-For to send on: client, trusted hops, peer */
 };
 /* Never fails: an unparsable entry ends the walk at the last address that was understood. */
-void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_pool *pool,
-                    struct sz_client_addr *out);
+void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_client_addr *out);
+/* X-Forwarded-For to send on: client, trusted hops, peer. */
+struct sz_slice sz_client_chain(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_pool *pool);
 
 #endif

@@ -112,7 +112,8 @@ static struct sz_slice forwarded_proto(const struct sz_txn *txn)
 
 static void add_forwarding(struct sz_txn *txn, struct sz_headers *out)
 {
-    sz_headers_add(out, txn->pool, SZ_S("x-forwarded-for"), txn->from.chain);
+    sz_headers_add(out, txn->pool, SZ_S("x-forwarded-for"),
+                   sz_client_chain(&txn->req, &txn->snapshot->conf->trusted_proxies, txn->pool));
     sz_headers_add(out, txn->pool, SZ_S("x-forwarded-proto"), forwarded_proto(txn));
     if (txn->authority.canonical.n > 0)
         sz_headers_add(out, txn->pool, SZ_S("x-forwarded-host"), txn->authority.canonical);

@@ -88,7 +88,8 @@ static enum sz_step verify(struct sz_txn *txn)
     if (sz_jwt_verify(txn->snapshot->issuers, txn->token, wall, txn->identity, &verified) != 0)
         return sz_refuse(txn, SZ_REASON_identity_unavailable);
     if (verified.reason != SZ_REASON_allowed) {
-        keep_rejection(txn, &verified);
+        if (sz_reason_row(verified.reason)->status == 401) /* "could not ask" is never kept */
+            keep_rejection(txn, &verified);
         txn->identity = NULL;
         return sz_refuse(txn, verified.reason);
     }
