@@ -101,16 +101,28 @@ static struct sockaddr_in loopback(uint16_t port)
     return addr;
 }
 
+/*
+ * Below the range that outgoing connections take their ports from, and each process from a place of its own: a port
+ * that is free now is then still free when the program that it is meant for binds it.
+ */
 uint16_t free_port(void)
 {
-    struct sockaddr_in addr = loopback(0);
-    socklen_t n = sizeof(addr);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    static unsigned next;
+    bool free = false;
+    uint16_t port = 0;
 
-    SZ_ASSERT(fd >= 0 && bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0);
-    SZ_ASSERT(getsockname(fd, (struct sockaddr *)&addr, &n) == 0);
-    close(fd);
-    return ntohs(addr.sin_port);
+    if (next == 0)
+        next = (unsigned)getpid() * 61u;
+    for (int tries = 0; !free && tries < 20000; tries++) {
+        port = (uint16_t)(10000 + next++ % 20000);
+        struct sockaddr_in addr = loopback(port);
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        SZ_ASSERT(fd >= 0);
+        free = bind(fd, (struct sockaddr *)&addr, sizeof(addr)) == 0;
+        close(fd);
+    }
+    SZ_ASSERT(free);
+    return port;
 }
 
 static int connect_to(uint16_t port)

@@ -20,7 +20,7 @@ void scratch_remove(void);
 const char *scratch_write(const char *name, struct sz_slice content);
 const char *scratch_printf(const char *name, const char *fmt, ...) SZ_PRINTF(2, 3);
 
-/* A port of 127.0.0.1 that nobody holds now. */
+/* A port of 127.0.0.1 that nobody holds now, and that no outgoing connection can be given. */
 uint16_t free_port(void);
 
 /* Path of a program: $SUBZERO_PEERS, then PATH and the sbin folders; NULL when it is not here. Valid until the next
