@@ -16,6 +16,8 @@ struct sz_loop;
 /* The time of this turn: read once, at the first question. */
 struct sz_mono sz_loop_now(const struct sz_loop *loop);
 struct sz_wall sz_loop_wall(const struct sz_loop *loop);
+/* Reads the clock anew, for measuring inside a turn; the turn's time moves on with it. */
+struct sz_mono sz_loop_tick(struct sz_loop *loop);
 /* Number of this turn: grows by one each time the loop wakes.  For per-turn budgets. */
 uint64_t sz_loop_turn(const struct sz_loop *loop);
 /* Small dense index, 0..n-1 for workers, n for the service loop; for per-thread counters. */

@@ -23,7 +23,8 @@ void sz_metrics_fini(void);
 
 /*
  * Registers (or finds) the series of a metric with these label values, in the order of its label
- * names; a dense handle.  Start and reload only, any thread, takes a lock.  At most 65,536 series
+ * names; a dense handle.  Any thread; takes a lock that is never held for longer than one look-up, so
+ * keep the handle.  At most 65,536 series
  * in all; beyond it the handle of an overflow series (labels "other") is returned, never an error.
  */
 struct sz_series {

@@ -102,6 +102,12 @@ struct sz_wall sz_loop_wall(const struct sz_loop *loop)
     return with_time(loop)->wall;
 }
 
+struct sz_mono sz_loop_tick(struct sz_loop *loop)
+{
+    loop->fresh = false;
+    return sz_loop_now(loop);
+}
+
 uint64_t sz_loop_turn(const struct sz_loop *loop)
 {
     return loop->turn;

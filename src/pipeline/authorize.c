@@ -185,6 +185,7 @@ static enum sz_step run_checks(struct sz_txn *txn)
             return SZ_STEP_PARKED;
         txn->op_answered = false;
     } while (!weigh(txn, reason, &verdict));
+    txn->answered = sz_loop_tick(txn->worker->loop);
     return verdict == SZ_REASON_allowed ? sz_pass(txn) : sz_refuse(txn, verdict);
 }
 

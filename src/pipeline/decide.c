@@ -9,6 +9,7 @@ enum { ALL_STAGES = 1u << SZ_STAGE_admit | 1u << SZ_STAGE_identify | 1u << SZ_ST
 static void record(struct sz_txn *txn, bool allow, enum sz_reason reason)
 {
     txn->decision = (struct sz_decision){
+        .made = true,
         .allow = allow,
         .reason = reason,
         .route = txn->match.route,

@@ -140,13 +140,12 @@ struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool)
 
 struct sz_series sz_plan_series(struct sz_route_plan *plan, bool allow, enum sz_reason reason)
 {
-    /* Some allowances carry another reason than `allowed`; each reason has one decision in practice, but not by law. */
-    uint32_t handle = atomic_load_explicit(&plan->series[reason], memory_order_relaxed);
-    if (SZ_LIKELY(handle != 0 && allow == (reason == SZ_REASON_allowed)))
+    _Atomic uint32_t *slot = &plan->series[allow][reason];
+    uint32_t handle = atomic_load_explicit(slot, memory_order_relaxed);
+    if (SZ_LIKELY(handle != 0))
         return (struct sz_series){handle - 1};
     const char *values[] = {plan->label, allow ? "allow" : "deny", sz_reason_row(reason)->name};
     struct sz_series series = sz_series(SZ_METRIC_requests, values);
-    if (allow == (reason == SZ_REASON_allowed))
-        atomic_store_explicit(&plan->series[reason], series.at + 1, memory_order_relaxed);
+    atomic_store_explicit(slot, series.at + 1, memory_order_relaxed);
     return series;
 }

@@ -13,10 +13,11 @@
 #include "subzero/reason.h"
 
 struct sz_route_plan {
-    struct sz_nameset strip;                  /* every client header this route removes */
-    struct sz_slice scope_list;               /* "read:a write:b" for insufficient_scope challenges */
-    const char *label;                        /* the route's id as metric label */
-    _Atomic uint32_t series[SZ_REASON_COUNT]; /* requests_total handles + 1, registered when first needed */
+    struct sz_nameset strip;    /* every client header this route removes */
+    struct sz_slice scope_list; /* "read:a write:b" for insufficient_scope challenges */
+    const char *label;          /* the route's id as metric label */
+    _Atomic uint32_t
+        series[2][SZ_REASON_COUNT]; /* requests_total by allow and reason: handle + 1, 0 = not registered yet */
 };
 
 struct sz_plan {

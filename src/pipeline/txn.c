@@ -80,7 +80,7 @@ void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detai
         txn->stage = SZ_STAGE_done;
         sz_request_id(txn);
     }
-    txn->decision.allow = false;
+    txn->decision.made = true;
     txn->decision.reason = reason;
     txn->decision.route = txn->match.route;
     txn->proxy = false;

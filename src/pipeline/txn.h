@@ -40,8 +40,9 @@ struct sz_worker;
 
 /* What was decided and why: one record, filled in decide, read by answers, logs, metrics and audit. */
 struct sz_decision {
+    bool made; /* false: the client left before anything was decided */
     bool allow;
-    enum sz_reason reason;
+    enum sz_reason reason;             /* an allowed request that its upstream failed keeps allow and gets upstream_* */
     const struct sz_conf_route *route; /* NULL: unmatched */
     uint8_t token_layer;               /* 0 none, 1 L1, 2 L2, 3 verified now */
     bool checked;                      /* a relation was asked */
@@ -96,13 +97,15 @@ struct sz_txn {
     struct sz_fingerprint fingerprint;
     struct sz_identity *identity; /* NULL: anonymous; validated facts otherwise */
     uint8_t token_layer;
-    bool queued;        /* parked for its turn to be verified */
-    uint32_t verify_at; /* slot in the verification queue + 1; 0 = not queued */
+    bool queued;               /* parked for its turn to be verified */
+    struct sz_mono identified; /* when the identity was known; unset when it never was */
+    uint32_t verify_at;        /* slot in the verification queue + 1; 0 = not queued */
 
     /* authorize.c */
     struct sz_authz_op op;
     bool op_started;            /* op is in flight: to be cancelled when the client leaves */
     bool op_answered;           /* op.answer holds the answer of check_at */
+    struct sz_mono answered;    /* when the last relation was answered */
     size_t check_at;            /* index of the check being asked */
     enum sz_reason check_fault; /* a check that could not be asked; `allowed` = none so far */
     bool checked;
@@ -152,6 +155,7 @@ void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
 struct sz_gate {
     struct {
         struct sz_series token_requests, token_hits, negative_requests, negative_hits, shed;
+        struct sz_series auth, authz, proxy, decide; /* request_duration_seconds by handler */
     } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;

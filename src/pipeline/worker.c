@@ -63,6 +63,10 @@ static void register_series(struct sz_gate *gate)
     gate->series.negative_requests = sz_series(SZ_METRIC_cache_requests, negative);
     gate->series.negative_hits = sz_series(SZ_METRIC_cache_hits, negative);
     gate->series.shed = sz_series(SZ_METRIC_shed, NULL);
+    gate->series.auth = sz_series1(SZ_METRIC_duration, "auth");
+    gate->series.authz = sz_series1(SZ_METRIC_duration, "authz");
+    gate->series.proxy = sz_series1(SZ_METRIC_duration, "proxy");
+    gate->series.decide = sz_series1(SZ_METRIC_duration, "decide");
 }
 
 int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
