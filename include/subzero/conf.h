@@ -98,7 +98,7 @@ struct sz_conf_issuer {
     struct sz_span max_lifetime;        /* 0 = none: exp - iat (iat then required) */
     struct sz_slice tenant_claim, permissions_claim;
     bool ignore_cnf;
-    uint64_t settings;                  /* hash of the verification settings above, equal on every instance */
+    uint64_t settings;                  /* hash of the settings above but keys and secret, equal on every instance */
 };
 
 struct sz_conf_cache {
@@ -259,6 +259,8 @@ struct sz_conf {
     struct sz_router *router;  /* compiled from the routes: subzero/router.h */
     uint64_t version;          /* hash of the whole configuration */
     struct sz_arena *arena;    /* owns all of the above */
+    const struct sz_raw_conf *raw; /* as written, private to src/conf: dump, comparison */
+    const struct sz_node *tree;    /* the document with its positions: sz_conf_mistake */
 };
 
 /* ---- loading ----------------------------------------------------------------------------------------- */

@@ -1,0 +1,133 @@
+/*
+ * A route's relation checks.  The type of an object or user and the relation are literal: a
+ * claim may fill in an id and never choose what kind of thing it is the id of.
+ */
+#include "conf/build.h"
+
+/* Literal text that may stand in an id: FGA ids hold no blanks and no '#'; ':' only ends the type. */
+static const char *bad_id_byte(struct sz_slice s, bool user)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c <= 0x20 || c == 0x7f)
+            return "a blank";
+        if (c == ':')
+            return "a second ':'";
+        if (c == '#' && !user)
+            return "'#'";
+        if (c == '*' && !(user && s.n == 1))
+            return "'*'";
+    }
+    return NULL;
+}
+
+static bool type_ok(struct sz_slice type)
+{
+    for (size_t i = 0; i < type.n; i++) {
+        unsigned char c = (unsigned char)type.p[i];
+        if (c <= 0x20 || c == 0x7f || c == '#' || c == '@' || c == '*')
+            return false;
+    }
+    return type.n > 0 && type.n <= 254;
+}
+
+static void check_entity(struct sz_builder *b, const struct sz_node *at, const char *name, const struct sz_template *t)
+{
+    bool user = *name == 'u';
+    struct sz_slice first = t->parts[0].var == SZ_VAR_LITERAL ? t->parts[0].text : SZ_NONE;
+    ptrdiff_t colon = sz_find_byte(first, ':');
+    if (colon < 0 || !type_ok(sz_sub(first, 0, (size_t)colon))) {
+        sz_mistake(b->l, at, "'%s' begins with a literal type and ':', such as %s", name,
+                   user ? "user:{claims.sub}" : "document:{path.id}");
+        return;
+    }
+    if (t->n == 1 && (size_t)colon + 1 == first.n) {
+        sz_mistake(b->l, at, "'%s' has no id behind '%.*s'", name, SZ_FMT(first));
+        return;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        if (t->parts[i].var != SZ_VAR_LITERAL)
+            continue;
+        const char *bad = bad_id_byte(i == 0 ? sz_from(first, (size_t)colon + 1) : t->parts[i].text, user);
+        if (bad != NULL) {
+            sz_mistake(b->l, at, "'%s' holds %s, which no id may", name, bad);
+            return;
+        }
+    }
+}
+
+static void check_relation(struct sz_builder *b, const struct sz_node *at, const struct sz_template *t)
+{
+    bool ok = t->n == 1 && t->parts[0].var == SZ_VAR_LITERAL && t->parts[0].text.n <= 50;
+    for (size_t i = 0; ok && i < t->parts[0].text.n; i++) {
+        unsigned char c = (unsigned char)t->parts[0].text.p[i];
+        ok = c > 0x20 && c != 0x7f && c != ':' && c != '#' && c != '@';
+    }
+    if (!ok)
+        sz_mistake(b->l, at, "'relation' is one literal word of up to 50 bytes without ':', '#', '@' or variables");
+}
+
+static void one(struct sz_builder *b, const struct sz_node *node, const struct sz_raw_check *raw,
+                const struct sz_pattern *pattern, const struct sz_conf_route *route, struct sz_conf_check *out)
+{
+    const struct sz_node *user = sz_node_get(node, "user");
+    if (raw->user.p != NULL && sz_template_parse(b, user, pattern, raw->user, &out->user)) {
+        check_entity(b, user, "user", &out->user);
+        if (route->issuers_n > 1 && !route->shared_subjects && !sz_template_uses(&out->user, SZ_VAR_ISSUER, 0) &&
+            out->user.n > 1)
+            sz_mistake(b->l, user,
+                       "several issuers, and the same 'sub' of two is two people: put {issuer} into 'user', or say "
+                       "'shared_subjects: true'");
+    }
+    if (raw->relation.p != NULL &&
+        sz_template_parse(b, sz_node_get(node, "relation"), pattern, raw->relation, &out->relation))
+        check_relation(b, sz_node_get(node, "relation"), &out->relation);
+    if (raw->object.p != NULL && sz_template_parse(b, sz_node_get(node, "object"), pattern, raw->object, &out->object))
+        check_entity(b, sz_node_get(node, "object"), "object", &out->object);
+}
+
+/* The three forms: one check in place, `all` or `any`. */
+static const struct sz_raw_check *checks_of(struct sz_builder *b, const struct sz_raw_authorize *raw,
+                                            struct sz_raw_check *single, size_t *n)
+{
+    const struct sz_node *node = raw->head.node;
+    bool all = sz_node_get(node, "all") != NULL, any = sz_node_get(node, "any") != NULL;
+    bool place = sz_node_get(node, "user") != NULL || sz_node_get(node, "relation") != NULL ||
+                 sz_node_get(node, "object") != NULL;
+    *n = 0;
+    if (all + any + place > 1) {
+        sz_mistake(b->l, node, "'authorize' is one check, or 'all', or 'any'; nothing beside these");
+        return NULL;
+    }
+    if (all || any) {
+        *n = all ? raw->all.n : raw->any.n;
+        return all ? raw->all.v : raw->any.v;
+    }
+    if (raw->user.p == NULL || raw->relation.p == NULL || raw->object.p == NULL)
+        sz_mistake(b->l, node, "'authorize' needs 'user', 'relation' and 'object'");
+    *single =
+        (struct sz_raw_check){.head = raw->head, .user = raw->user, .relation = raw->relation, .object = raw->object};
+    *n = 1;
+    return single;
+}
+
+void sz_build_authorize(struct sz_builder *b, const struct sz_raw_route *route, const struct sz_pattern *pattern,
+                        struct sz_conf_route *out)
+{
+    const struct sz_raw_authorize *raw = &route->authorize;
+    struct sz_raw_check single;
+    if (raw->head.node == NULL)
+        return;
+    if (b->raw->fga.head.node == NULL)
+        sz_mistake(b->l, sz_node_key(route->head.node, "authorize"), "'authorize' needs 'fga': where to ask");
+    size_t n;
+    const struct sz_raw_check *checks = checks_of(b, raw, &single, &n);
+    struct sz_conf_check *v = sz_pool_zalloc(b->l->pool, n * sizeof(*v));
+    for (size_t i = 0; i < n; i++) {
+        if (checks[i].head.node != NULL)
+            one(b, checks[i].head.node, &checks[i], pattern, out, &v[i]);
+    }
+    out->checks = v;
+    out->checks_n = n;
+    out->authorize = raw->any.n > 0 ? SZ_AUTHORIZE_ANY : SZ_AUTHORIZE_ALL;
+}

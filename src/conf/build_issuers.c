@@ -1,0 +1,112 @@
+/*
+ * Issuers: which tokens are believed.  Every gap here is a hole, so a list that is empty, an
+ * algorithm without its key and a key without its algorithm all refuse the start.
+ */
+#include "conf/build.h"
+
+#define HS_MASK (1u << SZ_ALG_HS256 | 1u << SZ_ALG_HS384 | 1u << SZ_ALG_HS512)
+
+static void algorithms(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out)
+{
+    const struct sz_node *at = sz_node_key(raw->head.node, "algorithms");
+    for (size_t i = 0; i < raw->algorithms.n; i++) {
+        struct sz_slice name = raw->algorithms.v[i];
+        enum sz_alg alg = sz_alg_from(name);
+        if (alg == SZ_ALG_COUNT)
+            sz_mistake(b->l, at,
+                       "'%.*s' is no accepted algorithm; there are HS, RS, PS and ES with 256, 384, 512, and EdDSA",
+                       SZ_FMT(name));
+        else
+            out->algorithms |= 1u << alg;
+    }
+    if (raw->algorithms.n == 0)
+        out->algorithms =
+            out->jwks_file.p == NULL && raw->secret.path.p != NULL ? 1u << SZ_ALG_HS256 : 1u << SZ_ALG_RS256;
+}
+
+static void keys(struct sz_builder *b, const struct sz_raw_issuer *raw, const struct sz_conf_issuer *out)
+{
+    const struct sz_node *node = raw->head.node, *at = sz_node_key(node, "algorithms");
+    bool file = sz_node_get(node, "jwks_file") != NULL, secret = sz_node_get(node, "secret_file") != NULL;
+    bool hs = (out->algorithms & HS_MASK) != 0, others = (out->algorithms & ~HS_MASK) != 0;
+    if (!file && !secret)
+        sz_mistake(b->l, sz_node_key(node, "issuer"),
+                   "issuer '%.*s' has no keys: give it 'jwks_file' (public keys) or 'secret_file' (HS algorithms)",
+                   SZ_FMT(raw->head.name));
+    else if (hs && !secret)
+        sz_mistake(b->l, at, "HS algorithms need 'secret_file'");
+    else if (others && !file)
+        sz_mistake(b->l, at, "algorithms other than HS need 'jwks_file'");
+    else if (secret && !hs)
+        sz_mistake(b->l, sz_node_key(node, "secret_file"),
+                   "a secret without an HS algorithm; name one in 'algorithms' or remove it");
+    else if (file && !others)
+        sz_mistake(b->l, sz_node_key(node, "jwks_file"),
+                   "keys that no algorithm uses; name one in 'algorithms' or remove them");
+}
+
+static void audiences(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out)
+{
+    for (size_t i = 0; i < out->audiences.n; i++)
+        out->any_audience |= sz_eq(out->audiences.v[i], SZ_S("*"));
+    if (out->any_audience && out->audiences.n > 1)
+        sz_mistake(b->l, sz_node_key(raw->head.node, "audiences"),
+                   "\"*\" switches the audience check off and stands alone; remove it or the others");
+}
+
+static void add_texts(struct sz_buf *k, uint8_t type, struct sz_strings strings)
+{
+    for (size_t i = 0; i < strings.n; i++)
+        sz_key_field(k, type, strings.v[i]);
+}
+
+/* What decides whether a token is accepted, keys aside: they are followed one by one where they are used. */
+static uint64_t settings_hash(const struct sz_conf_issuer *issuer)
+{
+    struct sz_buf k = {0};
+    struct {
+        uint64_t algorithms, leeway, max_lifetime, ignore_cnf;
+    } numbers = {issuer->algorithms, (uint64_t)issuer->leeway.us, (uint64_t)issuer->max_lifetime.us,
+                 issuer->ignore_cnf};
+    uint8_t digest[32];
+    uint64_t hash;
+    sz_key_field(&k, 1, issuer->issuer);
+    sz_key_field(&k, 2, issuer->name);
+    add_texts(&k, 3, issuer->audiences);
+    sz_key_field(&k, 4, sz_slice(&numbers, sizeof(numbers)));
+    add_texts(&k, 5, issuer->required_claims);
+    add_texts(&k, 6, issuer->types);
+    sz_key_field(&k, 7, issuer->tenant_claim);
+    sz_key_field(&k, 8, issuer->permissions_claim);
+    sz_sha256(sz_buf_slice(&k), digest);
+    sz_buf_fini(&k);
+    memcpy(&hash, digest, sizeof(hash));
+    return hash;
+}
+
+void sz_build_issuers(struct sz_builder *b)
+{
+    const struct sz_raw_issuer *raw = b->raw->issuers.v;
+    size_t n = b->raw->issuers.n;
+    struct sz_conf_issuer *issuers = sz_pool_alloc(b->l->pool, n * sizeof(*issuers));
+    for (size_t i = 0; i < n; i++) {
+        issuers[i] = raw[i].out;
+        issuers[i].name = raw[i].head.name;
+        issuers[i].secret = raw[i].secret.secret;
+        if (raw[i].head.node == NULL)
+            continue;
+        algorithms(b, &raw[i], &issuers[i]);
+        keys(b, &raw[i], &issuers[i]);
+        audiences(b, &raw[i], &issuers[i]);
+        issuers[i].settings = settings_hash(&issuers[i]);
+        for (size_t k = 0; k < i; k++) {
+            if (issuers[i].issuer.p != NULL && sz_eq(issuers[i].issuer, issuers[k].issuer))
+                sz_mistake(
+                    b->l, sz_node_get(raw[i].head.node, "issuer"),
+                    "issuers '%.*s' and '%.*s' have the same 'issuer'; a token could not be told apart, keep one",
+                    SZ_FMT(issuers[k].name), SZ_FMT(issuers[i].name));
+        }
+    }
+    b->conf->issuers = issuers;
+    b->conf->issuers_n = n;
+}

@@ -1,0 +1,171 @@
+/*
+ * The effective configuration as YAML: every key with the value that counts, defaults included.
+ * Read back it gives the same configuration, and its hash is the configuration's version.  Secrets
+ * live in files: their paths are here, their contents never.
+ */
+#include "conf/dump.h"
+
+#include <inttypes.h>
+
+#include "conf/node.h"
+#include "conf/raw.h"
+#include "conf/value.h"
+
+static void dump_object(const struct sz_object *object, const void *at, unsigned indent, struct sz_buf *out);
+
+static void spaces(struct sz_buf *out, unsigned n)
+{
+    sz_buf_printf(out, "%*s", (int)n, "");
+}
+
+/* JSON strings are YAML's double-quoted ones.  A literal ${ must not be replaced when it is read back. */
+static void dump_text(struct sz_slice s, struct sz_buf *out)
+{
+    struct sz_buf escaped = {0};
+    for (size_t i = 0; i < s.n; i++) {
+        if (sz_starts_with(sz_from(s, i), SZ_S("${")))
+            sz_buf_adds(&escaped, SZ_S("$"));
+        sz_buf_add(&escaped, s.p + i, 1);
+    }
+    sz_buf_json(out, sz_buf_slice(&escaped));
+    sz_buf_fini(&escaped);
+}
+
+static void dump_texts(struct sz_strings list, struct sz_buf *out)
+{
+    sz_buf_adds(out, SZ_S("["));
+    for (size_t i = 0; i < list.n; i++) {
+        if (i > 0)
+            sz_buf_adds(out, SZ_S(", "));
+        dump_text(list.v[i], out);
+    }
+    sz_buf_adds(out, SZ_S("]"));
+}
+
+static const char *choice_name(const struct sz_field *f, uint64_t value)
+{
+    for (const struct sz_choice *c = f->choices; c->name != NULL; c++) {
+        if ((uint64_t)(uint32_t)c->value == value)
+            return c->name;
+    }
+    return "";
+}
+
+static void dump_number(const struct sz_field *f, const void *object, struct sz_buf *out)
+{
+    uint64_t value = sz_field_number(f, object);
+    if (f->type == SZ_F_BOOL)
+        sz_buf_printf(out, "%s", value != 0 ? "true" : "false");
+    else if (f->type == SZ_F_SIZE)
+        sz_value_print_size(out, value);
+    else if (f->type == SZ_F_SPAN)
+        sz_value_print_span(out, value);
+    else if (f->type == SZ_F_ENUM)
+        sz_buf_printf(out, "%s", choice_name(f, value));
+    else
+        sz_buf_printf(out, "%" PRIu64, value);
+}
+
+static void dump_entries(const struct sz_field *f, const void *at, unsigned indent, struct sz_buf *out)
+{
+    const struct sz_raw_list *list = at;
+    const struct sz_raw_entry *entries = list->v;
+    for (size_t i = 0; i < list->n; i++) {
+        sz_buf_adds(out, SZ_S("\n"));
+        spaces(out, indent + 2);
+        sz_buf_json(out, entries[i].head.name);
+        sz_buf_adds(out, SZ_S(": "));
+        if (f->type == SZ_F_TEXT_MAP)
+            dump_text(entries[i].values.v[0], out);
+        else
+            dump_texts(entries[i].values, out);
+    }
+    sz_buf_adds(out, SZ_S("\n"));
+}
+
+static void dump_objects(const struct sz_field *f, const void *at, unsigned indent, struct sz_buf *out)
+{
+    const struct sz_raw_list *list = at;
+    sz_buf_adds(out, SZ_S("\n"));
+    for (size_t i = 0; i < list->n; i++) {
+        const char *object = (const char *)list->v + i * f->object->size;
+        spaces(out, indent + 2);
+        if (f->type == SZ_F_MAP) {
+            sz_buf_json(out, ((const struct sz_raw_head *)(const void *)object)->name);
+            sz_buf_adds(out, SZ_S(":\n"));
+        } else {
+            sz_buf_adds(out, SZ_S("-\n"));
+        }
+        dump_object(f->object, object, indent + 4, out);
+    }
+}
+
+static void dump_value(const struct sz_field *f, const void *at, const void *object, unsigned indent,
+                       struct sz_buf *out)
+{
+    const struct sz_slice *text = at;
+    const struct sz_raw_head *head = at;
+    switch (f->type) {
+    case SZ_F_TEXT:
+    case SZ_F_FILE:
+    case SZ_F_SECRET: /* its path comes first */
+        dump_text(text[0], out);
+        break;
+    case SZ_F_TEXT_OR_FILE:
+        dump_text(text[0].p != NULL ? text[0] : text[1], out);
+        break;
+    case SZ_F_TEXTS:
+        dump_texts(*(const struct sz_strings *)at, out);
+        break;
+    case SZ_F_TEXT_MAP:
+    case SZ_F_TEXTS_MAP:
+        dump_entries(f, at, indent, out);
+        return;
+    case SZ_F_LIST:
+    case SZ_F_MAP:
+        dump_objects(f, at, indent, out);
+        return;
+    case SZ_F_OBJECT:
+        if (head->node != NULL && head->node->n == 0) {
+            sz_buf_adds(out, SZ_S("{}"));
+            break;
+        }
+        sz_buf_adds(out, SZ_S("\n"));
+        dump_object(f->object, at, indent + 2, out);
+        return;
+    default:
+        dump_number(f, object, out);
+        break;
+    }
+    sz_buf_adds(out, SZ_S("\n"));
+}
+
+/* Written in the file, or filled in by a default. */
+static bool there(const struct sz_field *f, const void *object)
+{
+    if (f->type == SZ_F_LATER)
+        return false;
+    if (f->def != NULL || (f->type == SZ_F_OBJECT && (f->flags & SZ_FIELD_OPTIONAL) == 0))
+        return true;
+    return sz_node_get(((const struct sz_raw_head *)object)->node, f->name) != NULL;
+}
+
+void sz_dump_field(const struct sz_field *f, const void *object, unsigned indent, struct sz_buf *out)
+{
+    if (!there(f, object))
+        return;
+    spaces(out, indent);
+    sz_buf_printf(out, "%s: ", f->name);
+    dump_value(f, sz_field_at(f, object), object, indent, out);
+}
+
+static void dump_object(const struct sz_object *object, const void *at, unsigned indent, struct sz_buf *out)
+{
+    for (const struct sz_field *f = object->fields; f->name != NULL; f++)
+        sz_dump_field(f, at, indent, out);
+}
+
+void sz_conf_dump(const struct sz_conf *conf, struct sz_buf *out)
+{
+    dump_object(&sz_schema, conf->raw, 0, out);
+}

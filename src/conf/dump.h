@@ -1,0 +1,9 @@
+/* One field, or one object, as YAML: for the dump and for comparing two configurations. */
+#ifndef SZ_CONF_DUMP_H
+#define SZ_CONF_DUMP_H
+
+#include "conf/schema.h"
+
+void sz_dump_field(const struct sz_field *field, const void *object, unsigned indent, struct sz_buf *out);
+
+#endif

@@ -1,0 +1,161 @@
+/*
+ * What the schema reads into: the configuration as written, with defaults filled in.  Members
+ * called `out` are already what the rest of Subzero sees (subzero/conf.h); the others are turned
+ * into it by build_*.c.  Kept with the configuration, since the dump and the comparison of two
+ * configurations read it.
+ */
+#ifndef SZ_CONF_RAW_H
+#define SZ_CONF_RAW_H
+
+#include "conf/schema.h"
+#include "subzero/conf.h"
+
+struct sz_raw_cert {
+    struct sz_raw_head head;
+    struct sz_conf_cert out;
+};
+struct sz_raw_tls {
+    struct sz_raw_head head;
+    struct sz_conf_cert single;
+    struct sz_raw_list certificates;
+    struct sz_slice client_ca, crl;
+    int client_auth;
+    bool watch;
+};
+enum { SZ_PROTOCOL_DEFAULT, SZ_PROTOCOL_H2C };
+struct sz_raw_listener {
+    struct sz_raw_head head;
+    struct sz_slice address;
+    int mode, dialect, protocol;
+    struct sz_raw_tls tls;
+    bool proxy_protocol;
+    uint64_t request_body;
+};
+struct sz_raw_admin {
+    struct sz_raw_head head;
+    struct sz_slice address;
+    struct sz_raw_secret token;
+    bool open_metrics;
+    struct sz_strings hosts;
+};
+struct sz_raw_limits {
+    struct sz_raw_head head;
+    struct sz_conf_limits out;
+};
+struct sz_raw_issuer {
+    struct sz_raw_head head;
+    struct sz_conf_issuer out;
+    struct sz_strings algorithms;
+    struct sz_raw_secret secret;
+};
+struct sz_raw_cache_l1 {
+    struct sz_raw_head head;
+    uint32_t capacity;
+    struct sz_span ttl;
+};
+struct sz_raw_cache {
+    struct sz_raw_head head;
+    struct sz_raw_cache_l1 l1, negative;
+};
+struct sz_raw_fga {
+    struct sz_raw_head head;
+    int mode;
+    struct {
+        struct sz_slice path, text;
+    } model, tuples;
+};
+struct sz_raw_timeouts {
+    struct sz_raw_head head;
+    struct sz_span connect, first_byte, idle;
+};
+struct sz_raw_upstream_tls {
+    struct sz_raw_head head;
+    struct sz_slice ca_file, certificate, key, server_name;
+};
+struct sz_raw_upstream {
+    struct sz_raw_head head;
+    struct sz_strings urls;
+    struct sz_raw_timeouts timeouts;
+    struct sz_span keepalive;
+    uint32_t max_idle;
+    int reuse;
+    bool preserve_host;
+    struct sz_raw_upstream_tls tls;
+};
+struct sz_raw_match {
+    struct sz_raw_head head;
+    struct sz_slice host, path;
+    struct sz_strings methods;
+};
+struct sz_raw_auth {
+    struct sz_raw_head head;
+    struct sz_strings issuers, scopes, any_scope, audiences;
+    struct sz_raw_list claims; /* sz_raw_entry */
+    struct sz_slice cookie, query;
+};
+struct sz_raw_check {
+    struct sz_raw_head head;
+    struct sz_slice user, relation, object;
+};
+struct sz_raw_authorize {
+    struct sz_raw_head head;
+    struct sz_slice user, relation, object;
+    struct sz_raw_list all, any; /* sz_raw_check */
+};
+struct sz_raw_cors {
+    struct sz_raw_head head;
+    struct sz_strings origins, methods, headers, expose;
+    bool credentials;
+    struct sz_span max_age;
+};
+struct sz_raw_route_assertion {
+    struct sz_raw_head head;
+    struct sz_slice audience;
+};
+struct sz_raw_route {
+    struct sz_raw_head head;
+    struct sz_slice id;
+    struct sz_raw_match match;
+    bool is_public, covers_guarded, shared_subjects;
+    struct sz_raw_auth auth;
+    struct sz_raw_authorize authorize;
+    int authorization;
+    struct sz_slice upstream;
+    struct sz_raw_list set_headers; /* sz_raw_entry */
+    struct sz_strings strip_request_headers;
+    bool keep_odd_headers, websocket;
+    struct sz_span max_lifetime, timeout;
+    uint64_t request_body;
+    struct sz_raw_route_assertion assertion;
+    struct sz_raw_cors cors;
+};
+struct sz_raw_log {
+    struct sz_raw_head head;
+    int access, level;
+    uint32_t sample;
+};
+struct sz_raw_assertion {
+    struct sz_raw_head head;
+    struct sz_raw_secret key;
+    struct sz_span ttl;
+    struct sz_slice issuer;
+};
+
+struct sz_raw_conf {
+    struct sz_raw_head head;
+    struct sz_raw_list listen; /* sz_raw_listener */
+    struct sz_raw_admin admin;
+    struct sz_slice workers, user;
+    struct sz_strings trusted_proxies;
+    struct sz_raw_limits limits;
+    struct sz_raw_list issuers; /* sz_raw_issuer */
+    struct sz_raw_cache cache;
+    struct sz_raw_fga fga;
+    struct sz_raw_assertion assertion;
+    struct sz_raw_log log;
+    struct sz_raw_list upstreams; /* sz_raw_upstream */
+    struct sz_raw_list routes;    /* sz_raw_route */
+    struct sz_secret_note *secrets;
+};
+
+#endif

@@ -1,0 +1,32 @@
+/* What a reload leaves as it was, because only a new process can change it: the rows that say so. */
+#include "conf/dump.h"
+#include "conf/raw.h"
+
+static void compare_field(const char *path, const struct sz_field *f, const void *a, const void *c, struct sz_buf *out)
+{
+    struct sz_buf ta = {0}, tc = {0};
+    sz_dump_field(f, a, 0, &ta);
+    sz_dump_field(f, c, 0, &tc);
+    if (!sz_eq(sz_buf_slice(&ta), sz_buf_slice(&tc)))
+        sz_buf_printf(out, "'%s%s' changed: it needs a restart and stays as it was\n", path, f->name);
+    sz_buf_fini(&ta);
+    sz_buf_fini(&tc);
+}
+
+static void compare(const char *path, const struct sz_object *object, const void *a, const void *c, struct sz_buf *out)
+{
+    for (const struct sz_field *f = object->fields; f->name != NULL; f++) {
+        if ((f->flags & SZ_FIELD_RESTART) != 0) {
+            compare_field(path, f, a, c, out);
+        } else if (f->type == SZ_F_OBJECT && (f->flags & SZ_FIELD_OPTIONAL) == 0) {
+            struct sz_text below;
+            sz_text_set(&below, "%s%s.", path, f->name);
+            compare(below.s, f->object, sz_field_at(f, a), sz_field_at(f, c), out);
+        }
+    }
+}
+
+void sz_conf_restart_needed(const struct sz_conf *now, const struct sz_conf *next, struct sz_buf *out)
+{
+    compare("", &sz_schema, now->raw, next->raw, out);
+}
