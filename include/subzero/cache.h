@@ -26,14 +26,16 @@ struct sz_fingerprint sz_fingerprint(enum sz_credential_kind kind, uint32_t scop
 /*
  * One table for the process: contiguous arrays, set-associative, fixed memory from the start
  * (mapped, touched only when used).  get: any thread, no lock, no allocation, copies the record out.
- * put/drop/flush: any thread, try-lock on one set; a put that finds the set locked is skipped.
+ * put: any thread, try-lock on one set; one that finds the set locked is skipped.  drop/flush: any thread,
+ * no lock, always done when they return (flush walks the table: 10 ms at 500,000).
  */
 struct sz_token_cache;
-struct sz_token_cache *sz_token_cache_new(size_t capacity); /* NULL: errno.  capacity 1..500,000 */
+/* NULL: errno.  capacity 1..500,000, rounded up to whole sets of 8; more than 140 bytes of text take several places. */
+struct sz_token_cache *sz_token_cache_new(size_t capacity);
 void sz_token_cache_free(struct sz_token_cache **cache);
 /*
  * True and a copy in *out on a hit: present, now < its deadline, and wall < its exp.  Generation, key and
- * revocation checks are the caller's (it knows the configuration).
+ * revocation checks are the caller's (it knows the configuration).  On false *out means nothing.
  */
 bool sz_token_cache_get(struct sz_token_cache *cache, struct sz_fingerprint fp, struct sz_mono now, struct sz_wall wall,
                         struct sz_identity *out);
