@@ -11,6 +11,7 @@
 
 #include "pipeline/txn.h"
 
+struct sz_conn;        /* edge/connection.h: the client connection */
 struct sz_edge_thread; /* edge/thread.h: one per worker: h2o context, listeners, proxy pools */
 struct sz_proxy_call;  /* edge/proxy.c: one upstream call in flight */
 
@@ -22,11 +23,16 @@ struct sz_exchange {
     } pool;
     h2o_req_t *req;
     struct sz_edge_thread *thread;
-    struct sz_proxy_call *proxy;  /* NULL: none */
-    struct sz_defer hop;          /* HTTP/2: the zero-timeout hop before work starts */
-    bool answered;                /* a response was started; h2o asserts on a second one */
+    struct sz_conn *conn;
+    struct sz_proxy_call *proxy; /* NULL: none */
+    struct sz_defer hop;         /* HTTP/2: the zero-timeout hop before work starts */
+    bool counted;                /* in gate.in_flight */
+    bool complete;               /* the whole response was handed to h2o (the proxy sets it with its last piece) */
+    bool answered;               /* a response was started; h2o asserts on a second one */
 };
 
+/* On the request's pool; txn.worker and txn.pool are set, the rest is zero. */
+struct sz_exchange *sz_exchange_new(h2o_req_t *req, struct sz_edge_thread *thread);
 /* Sends txn.answer (exactly once per exchange). */
 void sz_exchange_answer(struct sz_exchange *x);
 /* Answers with the problem document for this reason; only before a response was started. */

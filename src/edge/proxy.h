@@ -8,7 +8,8 @@
 
 #include "edge/exchange.h"
 
-struct sz_proxy_pools; /* per thread */
+struct sz_proxy_pools;  /* per thread */
+struct sz_upstream_tls; /* shared by the threads: TLS contexts, health of the urls */
 
 /* ctx: the thread's h2o context (its loop is `loop`).  Own thread. */
 struct sz_proxy_pools *sz_proxy_pools_new(h2o_context_t *ctx, struct sz_loop *loop);
@@ -20,6 +21,7 @@ void sz_proxy_pools_drain(struct sz_proxy_pools *pools);
 
 /* SSL_CTX per TLS upstream, made off the loops (files are read).  NULL and mistakes in m. Atomic refcount. */
 struct sz_upstream_tls *sz_upstream_tls_new(const struct sz_conf *conf, struct sz_mistakes *m);
+void sz_upstream_tls_ref(struct sz_upstream_tls *tls);
 void sz_upstream_tls_unref(struct sz_upstream_tls *tls);
 
 /*

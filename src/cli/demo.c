@@ -1,0 +1,147 @@
+/* The configuration is written as a user would write it, so that the demo shows nothing that a file cannot do. */
+#include "cli/demo.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "subzero/crypto.h"
+#include "subzero/demo.h"
+#include "subzero/issuers.h"
+
+static const char yaml[] =
+    "listen:\n"
+    "  - address: %s\n"
+    "admin: {address: %s}\n"
+    "user: nobody\n"
+    "issuers:\n"
+    "  demo:\n"
+    "    issuer: " SZ_DEMO_ISSUER "\n"
+    "    audiences: [\"" SZ_DEMO_AUDIENCE "\"]\n"
+    "    algorithms: [%s]\n"
+    "    jwks_file: %s\n"
+    "fga:\n"
+    "  mode: embedded\n"
+    "  model: |\n"
+    "    model\n"
+    "      schema 1.1\n"
+    "    type user\n"
+    "    type document\n"
+    "      relations\n"
+    "        define owner: [user]\n"
+    "        define viewer: [user] or owner\n"
+    "  tuples: |\n"
+    "    - {user: \"user:alice\", relation: viewer, object: \"document:roadmap\"}\n"
+    "    - {user: \"user:bob\", relation: owner, object: \"document:budget\"}\n"
+    "upstreams:\n"
+    "  echo:\n"
+    "    urls: [\"http://127.0.0.1:%u\"]\n"
+    "routes:\n"
+    "  - id: hello\n"
+    "    match: {path: /public/*}\n"
+    "    public: true\n"
+    "    upstream: echo\n"
+    "  - id: documents.read\n"
+    "    match: {methods: [GET], path: \"/documents/{id}\"}\n"
+    "    auth: {issuers: [demo], scopes: [\"read:documents\"]}\n"
+    "    authorize: {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.id}\"}\n"
+    "    upstream: echo\n";
+
+static const char text[] =
+    "\n"
+    "Subzero's demo: http://%s (admin on http://%s).  Loopback only; Ctrl-C ends it.\n"
+    "\n"
+    "  curl -i http://%s/public/hello           # 200, without a token\n"
+    "  curl -i http://%s/documents/roadmap      # 401, a token is required\n"
+    "\n"
+    "  ALICE=$(%s token mint --demo --sub alice --scope \"read:documents\")\n"
+    "  BOB=$(%s token mint --demo --sub bob --scope \"read:documents\")\n"
+    "  NONE=$(%s token mint --demo --sub alice)\n"
+    "\n"
+    "  curl -i -H \"Authorization: Bearer $ALICE\" http://%s/documents/roadmap   # 200, alice is a viewer\n"
+    "  curl -i -H \"Authorization: Bearer $BOB\" http://%s/documents/roadmap     # 403 not_permitted\n"
+    "  curl -i -H \"Authorization: Bearer $NONE\" http://%s/documents/roadmap    # 403 insufficient_scope\n"
+    "\n";
+
+static int load_key(struct sz_demo *demo, struct sz_text *why)
+{
+    struct sz_buf key = {0};
+    int rc = sz_demo_key_load(SZ_DEMO_KEY_MAKE, &key, why);
+    if (rc == 0) {
+        struct sz_signer *signer = sz_signer_new(sz_buf_slice(&key), why);
+        rc = signer == NULL ? -EINVAL : sz_signer_jwks(signer, &demo->jwks);
+        if (signer != NULL) {
+            demo->alg = sz_signer_default_alg(signer);
+            sz_signer_free(&signer);
+        }
+    }
+    if (key.p != NULL)
+        sz_wipe(key.p, key.n);
+    sz_buf_fini(&key);
+    return rc;
+}
+
+int sz_demo_init(struct sz_demo *demo, const char *address, const char *admin, struct sz_text *why)
+{
+    struct sz_addr loopback;
+    *demo = (struct sz_demo){.address = address, .admin = admin, .upstream = {.kind = SZ_LISTEN_DEMO, .fd = -1}};
+    int rc = sz_addr_parse(SZ_S("127.0.0.1"), &loopback);
+    if (rc == 0)
+        rc = load_key(demo, why);
+    return rc != 0 ? rc : sz_listener_bind(&demo->upstream, loopback, 0, why);
+}
+
+static int write_keys(struct sz_demo *demo)
+{
+    snprintf(demo->keys, sizeof(demo->keys), "/tmp/subzero-demo-jwks-XXXXXX");
+    int fd = mkstemp(demo->keys), rc = 0;
+    if (fd < 0 || write(fd, demo->jwks.p, demo->jwks.n) != (ssize_t)demo->jwks.n)
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+struct sz_conf *sz_demo_load(void *arg, struct sz_mistakes *m)
+{
+    struct sz_demo *demo = arg;
+    struct sz_buf config = {0};
+
+    sz_demo_loaded(demo);
+    int rc = write_keys(demo);
+    if (rc != 0) {
+        sz_mistakes_add(m, SZ_S("demo"), 0, 0, false, "cannot write the issuer's public keys to /tmp: %s",
+                        strerror(-rc));
+        return NULL;
+    }
+    sz_buf_printf(&config, yaml, demo->address, demo->admin, sz_alg_name(demo->alg), demo->keys, demo->upstream.port);
+    struct sz_conf *conf = sz_conf_load_text(sz_buf_slice(&config), "demo", m);
+    sz_buf_fini(&config);
+    return conf;
+}
+
+void sz_demo_explain(const struct sz_demo *demo)
+{
+    char self[4096];
+    ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+    if (n <= 0)
+        n = snprintf(self, sizeof(self), "subzero");
+    self[n] = '\0';
+    const char *at = demo->address;
+    printf(text, at, demo->admin, at, at, self, self, self, at, at, at);
+    fflush(stdout);
+}
+
+void sz_demo_loaded(struct sz_demo *demo)
+{
+    if (demo->keys[0] != '\0')
+        unlink(demo->keys);
+    demo->keys[0] = '\0';
+}
+
+void sz_demo_end(struct sz_demo *demo)
+{
+    sz_demo_loaded(demo);
+    sz_buf_fini(&demo->jwks);
+}

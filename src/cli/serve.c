@@ -1,0 +1,215 @@
+/*
+ * serve: from a configuration to a running gateway.  Everything that needs root or blocks happens here, in this order:
+ * harden, read, bind, drop, run.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+
+#include "cli/cli.h"
+#include "cli/demo.h"
+#include "cli/process.h"
+#include "edge/overrides.h"
+#include "edge/reload.h"
+#include "edge/server.h"
+#include "subzero/crypto.h"
+#include "subzero/log.h"
+
+struct options {
+    const char *file, *address, *admin;
+    bool demo, help;
+};
+
+struct serve {
+    struct options options;
+    struct sz_demo demo;
+    struct sz_server *server;
+};
+static struct serve serve;
+
+static const char usage_text[] =
+    "usage: subzero serve [-c FILE]\n"
+    "       subzero serve --demo [--address 127.0.0.1:8080] [--admin 127.0.0.1:9901]\n"
+    "\n"
+    "Runs the gateway.  Without -c and --demo the configuration comes from the environment\n"
+    "(docs/configuration.md names the variables).  SIGHUP reloads, SIGTERM drains.\n"
+    "\n"
+    "  -c FILE    configuration in YAML; 'subzero check -c FILE' looks at it without serving\n"
+    "  --demo     an issuer, an engine and an upstream inside the process, on loopback\n";
+
+static bool parse(int argc, char **argv, struct options *o)
+{
+    *o = (struct options){.address = "127.0.0.1:8080", .admin = "127.0.0.1:9901"};
+    for (int i = 1; i < argc; i++) {
+        const char **value = NULL;
+        if (strcmp(argv[i], "--demo") == 0)
+            o->demo = true;
+        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            o->help = true;
+        else if (strcmp(argv[i], "-c") == 0 || strcmp(argv[i], "--config") == 0)
+            value = &o->file;
+        else if (strcmp(argv[i], "--address") == 0)
+            value = &o->address;
+        else if (strcmp(argv[i], "--admin") == 0)
+            value = &o->admin;
+        else
+            return false;
+        if (value != NULL && ++i == argc)
+            return false;
+        if (value != NULL)
+            *value = argv[i];
+    }
+    return !(o->demo && o->file != NULL);
+}
+
+static void print_mistakes(const struct sz_mistakes *m)
+{
+    for (size_t i = 0; i < m->n; i++) {
+        const struct sz_mistake *mistake = &m->v[i];
+        fprintf(stderr, "%.*s:%u:%u: %s%.*s\n", SZ_FMT(mistake->file), mistake->line, mistake->column,
+                mistake->warning ? "warning: " : "", SZ_FMT(mistake->message));
+    }
+}
+
+static struct sz_conf *load_file(void *arg, struct sz_mistakes *m)
+{
+    return sz_conf_load_file(arg, m);
+}
+
+static struct sz_conf *load_environment(void *arg, struct sz_mistakes *m)
+{
+    (void)arg;
+    return sz_conf_load_environment(m);
+}
+
+static struct sz_conf_source source_of(struct serve *s)
+{
+    if (s->options.demo)
+        return (struct sz_conf_source){sz_demo_load, &s->demo};
+    if (s->options.file != NULL)
+        return (struct sz_conf_source){load_file, (void *)(uintptr_t)s->options.file};
+    return (struct sz_conf_source){load_environment, NULL};
+}
+
+static int fail(const char *why)
+{
+    fprintf(stderr, "subzero: %s\n", why);
+    return SZ_EXIT_NO;
+}
+
+/* The demo is for the machine it runs on. */
+static bool loopback_only(const struct sz_conf *conf)
+{
+    for (size_t i = 0; i < conf->listeners_n; i++) {
+        if (!sz_addr_is_loopback(conf->listeners[i].ip))
+            return false;
+    }
+    return sz_addr_is_loopback(conf->admin.ip);
+}
+
+static struct sz_snapshot *load(struct serve *s, struct sz_conf_source source)
+{
+    struct sz_mistakes mistakes;
+    struct sz_snapshot *snapshot = NULL;
+
+    sz_mistakes_init(&mistakes);
+    struct sz_conf *conf = source.load(source.arg, &mistakes);
+    if (conf != NULL && s->options.demo && !loopback_only(conf)) {
+        sz_mistakes_add(&mistakes, SZ_S("demo"), 0, 0, false, "the demo listens on loopback alone");
+        sz_conf_free(&conf);
+    }
+    if (conf != NULL) {
+        sz_metrics_init(conf->workers + 1);
+        snapshot = sz_snapshot_new(conf, &mistakes);
+    }
+    sz_demo_loaded(&s->demo);
+    print_mistakes(&mistakes);
+    sz_mistakes_fini(&mistakes);
+    return snapshot;
+}
+
+/* A limit of open files that does not fit is met under load, when it is too late. */
+static void note_files(struct sz_server *server, const struct sz_conf *conf)
+{
+    uint64_t wanted = 2 * (uint64_t)conf->limits.max_connections + 128, got = sz_process_raise_files(wanted);
+    if (got < wanted)
+        sz_server_note(
+            server,
+            "limits.max_connections of %u needs %llu open files (a client and an upstream connection each), the "
+            "limit is %llu; raise it (ulimit -n, LimitNOFILE) or lower limits.max_connections",
+            conf->limits.max_connections, (unsigned long long)wanted, (unsigned long long)got);
+}
+
+static int drop(struct sz_server *server, const struct sz_conf *conf, struct sz_text *why)
+{
+    int rc = sz_process_drop(conf->user, why);
+    if (rc == SZ_PROCESS_STILL_ROOT)
+        sz_server_note(server,
+                       "running as root: set 'user' so that the gateway gives root up after it has bound its ports");
+    return rc < 0 ? rc : 0;
+}
+
+static void on_ready(struct sz_server *server)
+{
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        const struct sz_listener *listener = &server->listeners[i];
+        if (listener->kind == SZ_LISTEN_DATA)
+            sz_log(SZ_LOG_INFO, "edge", "listening on %.*s", SZ_FMT(listener->conf->address));
+    }
+    sz_log(SZ_LOG_INFO, "edge", "subzero %s is ready: %u workers", SZ_VERSION, server->threads_n);
+    if (serve.options.demo)
+        sz_demo_explain(&serve.demo);
+}
+
+static int run(struct serve *s, struct sz_snapshot *snapshot, struct sz_conf_source source)
+{
+    const struct sz_conf *conf = snapshot->conf;
+    struct sz_text why = {""};
+
+    if (sz_log_start(1, conf->log.level) != 0)
+        return fail("cannot start the log's thread");
+    s->server = sz_server_new(snapshot, source, &why);
+    if (s->server == NULL)
+        return fail(why.s);
+    note_files(s->server, conf);
+    int rc = sz_server_bind(s->server, s->options.demo ? &s->demo.upstream : NULL, &why);
+    if (rc == 0)
+        rc = drop(s->server, conf, &why);
+    if (rc == 0)
+        rc = sz_server_run(s->server, on_ready, &why);
+    sz_log_stop();
+    if (rc != 0)
+        return fail(why.s); /* the process ends: what is half built is not taken down */
+    sz_server_free(&s->server);
+    sz_metrics_fini();
+    return SZ_EXIT_OK;
+}
+
+int sz_cmd_serve(int argc, char **argv)
+{
+    struct serve *s = &serve;
+    struct sz_text why = {""};
+
+    if (!parse(argc, argv, &s->options)) {
+        fputs(usage_text, stderr);
+        return SZ_EXIT_USAGE;
+    }
+    if (s->options.help) {
+        fputs(usage_text, stdout);
+        return SZ_EXIT_OK;
+    }
+    sz_crypto_init();
+    signal(SIGPIPE, SIG_IGN);
+    if (sz_process_harden(&why) != 0 || sz_overrides_self_test(&why) != 0)
+        return fail(why.s);
+    if (s->options.demo && sz_demo_init(&s->demo, s->options.address, s->options.admin, &why) != 0)
+        return fail(why.s);
+    struct sz_conf_source source = source_of(s);
+    struct sz_snapshot *snapshot = load(s, source);
+    int rc = snapshot == NULL ? SZ_EXIT_NO : run(s, snapshot, source);
+    sz_demo_end(&s->demo);
+    sz_process_end();
+    return rc;
+}

@@ -1,0 +1,85 @@
+/* /health: every component in a line of JSON; what is down shows no figures that were true before. */
+#include "edge/admin.h"
+#include "edge/reload.h"
+#include "edge/server.h"
+#include "edge/tls.h"
+#include "subzero/issuers.h"
+#include "subzero/log.h"
+
+static bool add_config(struct sz_buf *b, const struct sz_server *server)
+{
+    struct sz_text why;
+    bool ok = sz_reload_ok(server->reloader, &why);
+    sz_buf_printf(b, "\"config\":{\"status\":\"%s\",\"source\":", ok ? "ok" : "last_reload_failed");
+    sz_buf_json(b, server->current->conf->source);
+    sz_buf_printf(b, ",\"version\":\"%016llx\"", (unsigned long long)server->current->conf->version);
+    if (!ok) {
+        sz_buf_printf(b, ",\"error\":");
+        sz_buf_json(b, sz_cstr(why.s));
+    }
+    sz_buf_printf(b, "}");
+    return ok;
+}
+
+static bool add_issuers(struct sz_buf *b, const struct sz_server *server)
+{
+    size_t n = server->current->conf->issuers_n;
+    bool ok = n == 0 || sz_issuers_usable(server->current->issuers);
+    sz_buf_printf(b, ",\"issuers\":{\"status\":\"%s\",\"configured\":%zu}", ok ? "ok" : "no_usable_key", n);
+    return ok;
+}
+
+/* A certificate that ends within a week is worth a look before it is an outage. */
+static bool add_tls(struct sz_buf *b, const struct sz_server *server)
+{
+    struct sz_tls_expiry expiry;
+    if (!sz_tls_first_expiry(server->tls, &expiry))
+        return true;
+    int64_t left = expiry.at - sz_wall_seconds(sz_wall_read());
+    bool ok = left > 7 * 86400;
+    sz_buf_printf(b, ",\"tls\":{\"status\":\"%s\",\"first_to_end\":", ok ? "ok" : left > 0 ? "ends_soon" : "ended");
+    sz_buf_json(b, sz_cstr(expiry.subject));
+    sz_buf_printf(b, ",\"seconds_left\":%lld}", (long long)left);
+    return ok;
+}
+
+static void add_edge(struct sz_buf *b, const struct sz_server *server)
+{
+    sz_buf_printf(
+        b,
+        ",\"edge\":{\"status\":\"%s\",\"workers\":%u,\"connections\":%u,\"max_connections\":%u,\"in_flight\":%u,"
+        "\"buffered_bodies\":%zu}",
+        sz_server_draining(server) ? "draining" : "ok", server->threads_n, atomic_load(&server->connections),
+        server->connections_max, atomic_load(&server->gate.in_flight), atomic_load(&server->buffered));
+    sz_buf_printf(b, ",\"log\":{\"status\":\"%s\",\"lost\":%llu}", sz_log_lost() == 0 ? "ok" : "lost_lines",
+                  (unsigned long long)sz_log_lost());
+}
+
+static void add_notes(struct sz_buf *b, const struct sz_server *server)
+{
+    sz_buf_printf(b, ",\"notes\":[");
+    for (size_t i = 0; i < server->notes_n; i++) {
+        sz_buf_printf(b, "%s", i > 0 ? "," : "");
+        sz_buf_json(b, sz_cstr(server->notes[i].s));
+    }
+    sz_buf_printf(b, "]");
+}
+
+void sz_admin_health(struct sz_admin_call *call)
+{
+    const struct sz_server *server = call->server;
+    struct sz_buf parts = {0}, body = {0};
+
+    bool ok = add_config(&parts, server);
+    ok = add_issuers(&parts, server) && ok;
+    ok = add_tls(&parts, server) && ok;
+    add_edge(&parts, server);
+    add_notes(&parts, server);
+    sz_buf_printf(&body, "{\"status\":\"%s\",\"version\":\"%s\",\"uptime_seconds\":%lld,", ok ? "ok" : "degraded",
+                  SZ_VERSION, (long long)(sz_between(server->started, sz_mono_read()).us / 1000000));
+    sz_buf_adds(&body, sz_buf_slice(&parts));
+    sz_buf_printf(&body, "}\n");
+    sz_admin_send(call, 200, "application/json", sz_buf_slice(&body));
+    sz_buf_fini(&parts);
+    sz_buf_fini(&body);
+}

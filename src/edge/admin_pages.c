@@ -1,0 +1,46 @@
+/* The small pages: alive, ready, metrics, configuration. */
+#include "edge/admin.h"
+#include "edge/server.h"
+#include "subzero/issuers.h"
+#include "subzero/metrics.h"
+
+void sz_admin_livez(struct sz_admin_call *call)
+{
+    sz_admin_send(call, 200, "text/plain; charset=utf-8", SZ_S("ok\n"));
+}
+
+/* A configuration that names issuers cannot serve while none of them has a key. */
+static bool keys_usable(const struct sz_server *server)
+{
+    return server->current->conf->issuers_n == 0 || sz_issuers_usable(server->current->issuers);
+}
+
+void sz_admin_readyz(struct sz_admin_call *call)
+{
+    bool draining = sz_server_draining(call->server), keys = keys_usable(call->server);
+    unsigned status = !draining && keys ? 200 : 503;
+    struct sz_buf body = {0};
+
+    if (call->query.n > 0)
+        sz_buf_printf(&body, "configuration: ok\nkeys: %s\ndraining: %s\n", keys ? "ok" : "no issuer has a usable key",
+                      draining ? "yes" : "no");
+    sz_buf_printf(&body, "%s\n", status == 200 ? "ready" : "not ready");
+    sz_admin_send(call, status, "text/plain; charset=utf-8", sz_buf_slice(&body));
+    sz_buf_fini(&body);
+}
+
+void sz_admin_metrics(struct sz_admin_call *call)
+{
+    struct sz_buf body = {0};
+    sz_metrics_expose(&body);
+    sz_admin_send(call, 200, "text/plain; version=0.0.4; charset=utf-8", sz_buf_slice(&body));
+    sz_buf_fini(&body);
+}
+
+void sz_admin_config(struct sz_admin_call *call)
+{
+    struct sz_buf body = {0};
+    sz_conf_dump(call->server->current->conf, &body);
+    sz_admin_send(call, 200, "application/yaml", sz_buf_slice(&body));
+    sz_buf_fini(&body);
+}

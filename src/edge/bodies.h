@@ -1,0 +1,28 @@
+/*
+ * The request bytes that the whole process holds in buffers.  h2o buffers a body before any handler runs, so a client
+ * without a token can make the process hold what it likes; this is the bound (limits.buffered_bodies).  Past it the
+ * largest connection that has shown no valid credential is cut, then the largest of all.
+ */
+#ifndef SZ_EDGE_BODIES_H
+#define SZ_EDGE_BODIES_H
+
+#include "edge/connection.h"
+
+/* After a read: counts what the connection holds now; false: the bound is passed and this is the one to cut. */
+bool sz_bodies_account(struct sz_conn *conn) SZ_MUST_CHECK;
+/* A request of it is over: what HTTP/1 holds goes with it; HTTP/2 is counted again. */
+void sz_bodies_release(struct sz_conn *conn);
+void sz_bodies_forget(struct sz_conn *conn);
+
+/* h2o's private read callbacks, as the self-test found them: they tell the protocols apart. */
+void sz_bodies_learn(h2o_socket_cb http1, h2o_socket_cb http2);
+
+enum sz_conn_protocol { SZ_CONN_OTHER, SZ_CONN_HTTP1, SZ_CONN_HTTP2 };
+/* Which of them reads on this connection now; OTHER: a handshake, a PROXY header, a tunnel. */
+enum sz_conn_protocol sz_bodies_protocol(const struct sz_conn *conn);
+
+struct sz_edge_thread;
+/* Asked by another thread: the process is past its bound and this thread holds the most. */
+void sz_bodies_relieve(struct sz_edge_thread *thread);
+
+#endif

@@ -1,0 +1,35 @@
+/* An echo: whoever tries the gateway sees what an upstream would see behind it. */
+#include "edge/demo_upstream.h"
+
+#include "edge/respond.h"
+
+static struct sz_slice iovec(h2o_iovec_t v)
+{
+    return sz_slice(v.base != NULL ? v.base : "", v.len);
+}
+
+int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
+{
+    struct sz_header type = {SZ_S("content-type"), SZ_S("application/json")};
+    struct sz_headers headers = {.v = &type, .n = 1};
+    struct sz_buf buf = {0};
+
+    (void)handler;
+    sz_buf_printf(&buf, "{\"upstream\":\"echo\",\"method\":");
+    sz_buf_json(&buf, iovec(req->input.method));
+    sz_buf_printf(&buf, ",\"path\":");
+    sz_buf_json(&buf, iovec(req->input.path));
+    sz_buf_printf(&buf, ",\"headers\":{");
+    for (size_t i = 0; i < req->headers.size; i++) {
+        sz_buf_printf(&buf, "%s", i > 0 ? "," : "");
+        sz_buf_json(&buf, iovec(*req->headers.entries[i].name));
+        sz_buf_printf(&buf, ":");
+        sz_buf_json(&buf, iovec(req->headers.entries[i].value));
+    }
+    sz_buf_printf(&buf, "},\"body_bytes\":%zu}\n", req->entity.len);
+    char *body = h2o_mem_alloc_pool(&req->pool, buf.n);
+    memcpy(body, buf.p, buf.n);
+    sz_respond(req, 200, &headers, sz_slice(body, buf.n));
+    sz_buf_fini(&buf);
+    return 0;
+}

@@ -1,0 +1,265 @@
+/*
+ * Line by line over the raw bytes: the request line, then the fields, each held to RFC 9112 without its leniencies.
+ * Whatever another parser on the way could read differently ends in 400 and a closed connection, because after a
+ * framing error nobody can say where the next request begins.
+ */
+#include "edge/head_check.h"
+
+static const char bad_line_end[] = "a line does not end in CRLF";
+
+static bool is_token_char(unsigned char c)
+{
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        return true;
+    return c != 0 && strchr("!#$%&'*+-.^_`|~", c) != NULL;
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_hex(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+}
+
+bool sz_head_token(struct sz_slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!is_token_char((unsigned char)s.p[i]))
+            return false;
+    }
+    return s.n > 0;
+}
+
+bool sz_head_value(struct sz_slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+bool sz_head_target(struct sz_slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c <= 0x20 || c == 0x7f)
+            return false;
+    }
+    return s.n > 0;
+}
+
+/* reg-name of RFC 3986: unreserved, sub-delims, percent-encoded octets.  IPv4 addresses are a subset. */
+static bool is_reg_name(struct sz_slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        unsigned char c = (unsigned char)s.p[i];
+        if (c == '%') {
+            if (i + 2 >= s.n || !is_hex(s.p[i + 1]) || !is_hex(s.p[i + 2]))
+                return false;
+            i += 2;
+            continue;
+        }
+        bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+        if (!alnum && (c == 0 || strchr("-._~!$&'()*+,;=", c) == NULL))
+            return false;
+    }
+    return s.n > 0;
+}
+
+bool sz_head_authority(struct sz_slice s)
+{
+    struct sz_slice rest;
+    if (s.n == 0)
+        return false;
+    if (s.p[0] == '[') {
+        ptrdiff_t close = sz_find_byte(s, ']');
+        struct sz_addr addr;
+        if (close < 0 || sz_addr_parse(sz_sub(s, 1, (size_t)close - 1), &addr) != 0)
+            return false;
+        rest = sz_from(s, (size_t)close + 1);
+    } else {
+        ptrdiff_t colon = sz_find_byte(s, ':');
+        struct sz_slice name = colon < 0 ? s : sz_sub(s, 0, (size_t)colon);
+        if (!is_reg_name(name))
+            return false;
+        rest = sz_from(s, name.n);
+    }
+    if (rest.n == 0)
+        return true;
+    uint64_t port;
+    return rest.p[0] == ':' && rest.n > 1 && rest.n <= 6 && sz_parse_u64(sz_from(rest, 1), 65535, &port) == 0;
+}
+
+/* The next line without its CRLF; false when it does not end in CRLF or holds a bare CR. */
+static bool next_line(struct sz_slice *rest, struct sz_slice *line)
+{
+    ptrdiff_t lf = sz_find_byte(*rest, '\n');
+    if (lf < 1 || rest->p[lf - 1] != '\r')
+        return false;
+    *line = sz_sub(*rest, 0, (size_t)lf - 1);
+    *rest = sz_from(*rest, (size_t)lf + 1);
+    return sz_find_byte(*line, '\r') < 0;
+}
+
+/* absolute-form: scheme "://" authority [path] ["?" query].  The authority replaces Host (RFC 9112 3.2.2). */
+static bool absolute_form(struct sz_head *head, struct sz_slice target)
+{
+    size_t scheme = sz_ieq(sz_sub(target, 0, 7), SZ_S("http://"))    ? 7
+                    : sz_ieq(sz_sub(target, 0, 8), SZ_S("https://")) ? 8
+                                                                     : 0;
+    if (scheme == 0)
+        return false;
+    struct sz_slice rest = sz_from(target, scheme);
+    size_t end = 0;
+    while (end < rest.n && rest.p[end] != '/' && rest.p[end] != '?' && rest.p[end] != '#')
+        end++;
+    head->absolute = true;
+    head->authority = sz_sub(rest, 0, end);
+    head->target = sz_from(rest, end);
+    if (head->target.n == 0)
+        head->target = sz_eq(head->method, SZ_S("OPTIONS")) ? SZ_S("*") : SZ_S("/");
+    /* "http://host?x" has an empty path, which no origin-form can say. */
+    return head->target.p[0] != '?' && sz_head_authority(head->authority);
+}
+
+static const char *request_line(struct sz_head *head, struct sz_slice line)
+{
+    struct sz_slice rest = line, target, version, more;
+    if (!sz_split(&rest, ' ', &head->method) || !sz_split(&rest, ' ', &target) || !sz_split(&rest, ' ', &version) ||
+        sz_split(&rest, ' ', &more))
+        return "the request line is not 'method target version'";
+    if (!sz_head_token(head->method) || head->method.n > 32)
+        return "the method is not a token";
+    if (!sz_head_target(target))
+        return "the target holds a blank or a control character";
+    head->http_1_0 = sz_eq(version, SZ_S("HTTP/1.0"));
+    if (!head->http_1_0 && !sz_eq(version, SZ_S("HTTP/1.1")))
+        return "the version is neither HTTP/1.1 nor HTTP/1.0";
+    head->target = target;
+    if (target.p[0] == '/' || (sz_eq(target, SZ_S("*")) && sz_eq(head->method, SZ_S("OPTIONS"))))
+        return NULL;
+    return absolute_form(head, target) ? NULL : "the target is neither a path nor an http(s) URI";
+}
+
+static const char *content_length(struct sz_head *head, struct sz_slice value)
+{
+    if (head->has_length)
+        return "Content-Length appears twice";
+    head->has_length = true;
+    if (value.n == 0 || value.n > 19 || sz_parse_u64(value, INT64_MAX, &head->content_length) != 0)
+        return "Content-Length is not a number";
+    return NULL;
+}
+
+static const char *transfer_encoding(struct sz_head *head, struct sz_slice value)
+{
+    if (head->chunked)
+        return "Transfer-Encoding appears twice";
+    head->chunked = true;
+    return sz_ieq(value, SZ_S("chunked")) ? NULL : "Transfer-Encoding is not exactly 'chunked'";
+}
+
+static const char *host(struct sz_head *head, struct sz_slice value, bool *seen)
+{
+    if (*seen)
+        return "Host appears twice";
+    *seen = true;
+    if (!sz_head_authority(value))
+        return "Host is malformed";
+    if (!head->absolute)
+        head->authority = value;
+    return NULL;
+}
+
+struct seen {
+    bool host, authorization;
+};
+
+/* Fields whose meaning the gateway depends on. */
+static const char *known_field(struct sz_head *head, struct sz_slice name, struct sz_slice value, struct seen *seen)
+{
+    if (sz_ieq(name, SZ_S("host")))
+        return host(head, value, &seen->host);
+    if (sz_ieq(name, SZ_S("content-length")))
+        return content_length(head, value);
+    if (sz_ieq(name, SZ_S("transfer-encoding")))
+        return transfer_encoding(head, value);
+    if (sz_ieq(name, SZ_S("authorization"))) {
+        const char *why = seen->authorization ? "Authorization appears twice" : NULL;
+        seen->authorization = true;
+        return why;
+    }
+    if (sz_ieq(name, SZ_S("upgrade")))
+        head->upgrade = head->upgrade.p == NULL ? value : SZ_S(",");
+    else if (sz_ieq(name, SZ_S("expect")))
+        head->expect = value;
+    return NULL;
+}
+
+static const char *field_line(struct sz_head *head, struct sz_slice line, struct seen *seen)
+{
+    if (line.p[0] == ' ' || line.p[0] == '\t')
+        return "a header line is folded";
+    ptrdiff_t colon = sz_find_byte(line, ':');
+    if (colon < 0)
+        return "a header line has no colon";
+    struct sz_slice name = sz_sub(line, 0, (size_t)colon);
+    struct sz_slice value = sz_trim(sz_from(line, (size_t)colon + 1));
+    if (!sz_head_token(name))
+        return "a header name is not a token";
+    if (!sz_head_value(value))
+        return "a header value holds a control character";
+    head->fields[head->fields_n++] = (struct sz_header){.name = name, .value = value};
+    return known_field(head, name, value, seen);
+}
+
+static const char *framing(const struct sz_head *head, const struct seen *seen)
+{
+    if (head->chunked && head->has_length)
+        return "Content-Length beside Transfer-Encoding";
+    if (head->chunked && head->http_1_0)
+        return "Transfer-Encoding in HTTP/1.0";
+    if (!seen->host && !head->http_1_0)
+        return "Host is missing";
+    return NULL;
+}
+
+int sz_head_check(struct sz_slice bytes, const struct sz_head_limits *limits, struct sz_head *head, const char **why)
+{
+    struct sz_slice rest = bytes, line;
+    struct seen seen = {.host = false};
+    size_t most = limits->fields < SZ_HEAD_HEADERS_MAX ? limits->fields : SZ_HEAD_HEADERS_MAX;
+
+    memset(head, 0, offsetof(struct sz_head, fields));
+    *why = bad_line_end;
+    if (!next_line(&rest, &line))
+        return SZ_HEAD_BAD;
+    *why = request_line(head, line);
+    while (*why == NULL) {
+        if (!next_line(&rest, &line)) {
+            *why = bad_line_end;
+            break;
+        }
+        if (line.n == 0)
+            break;
+        if (head->fields_n == most) {
+            *why = "too many header lines";
+            return SZ_HEAD_TOO_LARGE;
+        }
+        *why = field_line(head, line, &seen);
+    }
+    if (*why == NULL)
+        *why = framing(head, &seen);
+    if (*why != NULL)
+        return SZ_HEAD_BAD;
+    head->length = bytes.n - rest.n;
+    if (head->length <= limits->bytes)
+        return 0;
+    *why = "the request head is too long";
+    return SZ_HEAD_TOO_LARGE;
+}

@@ -1,0 +1,209 @@
+/*
+ * Running: workers on their threads, the service loop here, and the way down.
+ *
+ *   SIGHUP  ─▶ reload         SIGTERM, SIGINT ─▶ drain ─▶ every worker stops accepting, answers what it has begun,
+ *                                                        ends when its last connection is gone ─▶ teardown
+ *                              limits.drain later ─▶ the process ends, connections or not
+ */
+#include <errno.h>
+#include <h2o.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "edge/cert_watch.h"
+#include "edge/globalconf.h"
+#include "edge/reload.h"
+#include "edge/server.h"
+#include "edge/thread.h"
+#include "edge/tls.h"
+#include "subzero/log.h"
+
+struct service { /* what only the main thread needs while it runs */
+    struct sz_server *server;
+    int signals;
+    struct sz_watch *watch;
+    struct sz_timer hard_end;
+    struct sz_msg worker_gone;
+    struct sz_cert_watch *certs;
+};
+static struct service service;
+
+static void on_worker_gone(struct sz_msg *msg, struct sz_loop *loop)
+{
+    free(msg);
+    if (atomic_load(&service.server->threads_running) == 0)
+        sz_loop_stop(loop);
+}
+
+static void *worker_main(void *arg)
+{
+    struct sz_edge_thread *thread = arg;
+    struct sz_server *server = thread->server;
+    struct sz_msg *gone = sz_xcalloc(1, sizeof(*gone));
+    char name[16];
+
+    snprintf(name, sizeof(name), "worker-%u", thread->index);
+    pthread_setname_np(pthread_self(), name);
+    sz_loop_run(thread->loop);
+    sz_thread_fini(thread);
+    gone->on_msg = on_worker_gone;
+    atomic_fetch_sub(&server->threads_running, 1);
+    sz_loop_post(server->service->loop, gone);
+    return NULL;
+}
+
+/* Connections that will not end: the promise of limits.drain goes before theirs. */
+static void on_hard_end(struct sz_timer *timer)
+{
+    (void)timer;
+    sz_log(SZ_LOG_WARN, "edge", "the drain took longer than limits.drain: %u connections are cut",
+           atomic_load(&service.server->connections));
+    sz_log_stop();
+    _exit(0);
+}
+
+static void on_drain(struct sz_msg *msg, struct sz_loop *loop)
+{
+    (void)loop;
+    sz_thread_drain(SZ_CONTAINER(msg, struct sz_edge_thread, drain));
+}
+
+void sz_server_drain(struct sz_server *server)
+{
+    struct sz_loop *loop = server->service->loop;
+    struct sz_span most = server->current->conf->limits.drain;
+
+    if (atomic_exchange(&server->gate.draining, true)) {
+        sz_log(SZ_LOG_WARN, "edge", "told twice to stop: ending now");
+        sz_log_stop();
+        _exit(0);
+    }
+    sz_log(SZ_LOG_INFO, "edge", "draining: no new connections, at most %lld ms for what has begun",
+           (long long)(most.us / 1000));
+    for (unsigned i = 0; i < server->threads_n; i++) {
+        server->threads[i]->drain.on_msg = on_drain;
+        sz_loop_post(server->threads[i]->loop, &server->threads[i]->drain);
+    }
+    service.hard_end.on_fire = on_hard_end;
+    sz_timer_start(loop, &service.hard_end, sz_after(sz_loop_now(loop), most));
+}
+
+static void on_signal(void *arg, int fd, unsigned events)
+{
+    struct sz_server *server = arg;
+    struct signalfd_siginfo info;
+    (void)events;
+    while (read(fd, &info, sizeof(info)) == sizeof(info)) {
+        if (info.ssi_signo != SIGHUP)
+            sz_server_drain(server);
+        else if (!sz_server_draining(server))
+            sz_reload_start(server->reloader);
+    }
+}
+
+static int watch_signals(struct sz_server *server)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    service.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (service.signals < 0)
+        return -errno;
+    service.watch = sz_watch_new(server->service->loop, service.signals, on_signal, server);
+    if (service.watch == NULL)
+        return -errno;
+    sz_watch_set(service.watch, SZ_READ);
+    return 0;
+}
+
+/* Before any thread exists, so that all inherit it: signals come by signalfd alone. */
+static void block_signals(void)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGHUP);
+    pthread_sigmask(SIG_BLOCK, &set, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstream_tls)
+{
+    int rc = 0;
+    server->threads = sz_xcalloc(server->threads_n, sizeof(struct sz_edge_thread *));
+    server->service = sz_xcalloc(1, sizeof(*server->service));
+    for (unsigned i = 0; i < server->threads_n && rc == 0; i++) {
+        server->threads[i] = sz_xcalloc(1, sizeof(struct sz_edge_thread));
+        rc = sz_thread_init(server->threads[i], server, i, true);
+        if (rc != 0)
+            break;
+        sz_proxy_pools_configure(server->threads[i]->pools, server->current->conf, upstream_tls);
+        sz_tls_thread_swap(server->threads[i], server->tls);
+    }
+    return rc != 0 ? rc : sz_thread_init(server->service, server, server->threads_n, false);
+}
+
+static int start_threads(struct sz_server *server)
+{
+    for (unsigned i = 0; i < server->threads_n; i++) {
+        atomic_fetch_add(&server->threads_running, 1);
+        int rc = pthread_create(&server->threads[i]->id, NULL, worker_main, server->threads[i]);
+        if (rc != 0)
+            return -rc;
+    }
+    return 0;
+}
+
+static void end(struct sz_server *server)
+{
+    for (unsigned i = 0; i < server->threads_n; i++) {
+        pthread_join(server->threads[i]->id, NULL);
+        free(server->threads[i]);
+    }
+    free(server->threads);
+    sz_cert_watch_free(&service.certs);
+    sz_timer_cancel(server->service->loop, &service.hard_end);
+    sz_watch_free(&service.watch);
+    close(service.signals);
+    sz_thread_fini(server->service);
+    free(server->service);
+    server->service = NULL;
+    server->threads = NULL;
+    server->threads_n = 0;
+}
+
+int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *server), struct sz_text *why)
+{
+    struct sz_mistakes mistakes;
+    int rc = -EINVAL;
+
+    service.server = server;
+    block_signals();
+    sz_mistakes_init(&mistakes);
+    struct sz_upstream_tls *upstream_tls = sz_upstream_tls_new(server->current->conf, &mistakes);
+    server->tls = upstream_tls == NULL ? NULL : sz_tls_set_new(server, server->current->conf, &mistakes);
+    if (server->tls != NULL)
+        rc = make_threads(server, upstream_tls);
+    sz_mistakes_log(&mistakes);
+    sz_mistakes_fini(&mistakes);
+    sz_upstream_tls_unref(upstream_tls);
+    if (rc == 0)
+        rc = watch_signals(server);
+    if (rc == 0)
+        rc = start_threads(server);
+    if (rc != 0) {
+        sz_text_set(why, "cannot start: %s", server->tls == NULL ? "see the mistakes above" : strerror(-rc));
+        return rc;
+    }
+    service.certs = sz_cert_watch_new(server);
+    on_ready(server);
+    sz_loop_run(server->service->loop);
+    sz_log(SZ_LOG_INFO, "edge", "drained");
+    end(server);
+    return 0;
+}

@@ -1,0 +1,41 @@
+/*
+ * TLS of the listeners: one SSL_CTX per certificate, one outer one per listener that chooses by SNI.  Built from files
+ * off the loops, immutable, counted; replaced whole by a reload.
+ */
+#ifndef SZ_EDGE_TLS_H
+#define SZ_EDGE_TLS_H
+
+#include "subzero/conf.h"
+
+struct sz_server;
+struct sz_edge_thread;
+struct sz_tls_set;
+
+/*
+ * For the server's TLS listeners, from the listeners of `conf` with the same addresses (a listener that conf no longer
+ * has keeps what the process started with).  Blocking.  NULL: mistakes in m.
+ */
+struct sz_tls_set *sz_tls_set_new(struct sz_server *server, const struct sz_conf *conf, struct sz_mistakes *m);
+void sz_tls_set_ref(struct sz_tls_set *set);
+void sz_tls_set_unref(struct sz_tls_set *set); /* NULL is fine; any thread */
+
+/*
+ * Own thread: new connections use it.  h2o keeps the bare pointer of a connection's SSL_CTX until its handshake
+ * starts, so the old set is held for longer than a handshake may take.
+ */
+void sz_tls_thread_swap(struct sz_edge_thread *thread, struct sz_tls_set *set);
+void sz_tls_thread_fini(struct sz_edge_thread *thread);
+
+/* Seconds until the first of the certificates ends, for /health and the log; INT64_MAX without TLS. */
+struct sz_tls_expiry {
+    int64_t at; /* unix seconds */
+    char subject[128];
+};
+bool sz_tls_first_expiry(const struct sz_tls_set *set, struct sz_tls_expiry *out);
+
+/* Hash over the metadata of every file of the set: changes when one is replaced. Blocking. */
+uint64_t sz_tls_files_state(const struct sz_conf *conf);
+/* True when any listener has tls.watch. */
+bool sz_tls_wants_watch(const struct sz_conf *conf);
+
+#endif
