@@ -17,7 +17,7 @@ def parse(output):
     figures = {}
     for figure in json.loads(output)["figures"]:
         figures[figure["name"]] = {key: figure[key] for key in ("median", "min", "max", "n")}
-        if figure["unit"] == "bytes":
+        if figure["name"].startswith("memory_"):
             figures[figure["name"] + "_mb"] = {key: figure[key] / 1e6 for key in ("median", "min", "max")} | {"n": figure["n"]}
     return figures
 
