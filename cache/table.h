@@ -10,8 +10,8 @@
  *             | desc | fp 0 | fp 1 | until | payload ...
  *               desc: | flag:1 | words:8 | version:55 |
  *
- * All that a lookup needs of a slot starts in the slot's first line, and the tags say which slot: one
- * wait for memory per lookup.
+ * The tags say which slot, and all that a lookup needs to know begins in the slot's first line: one wait for
+ * memory per lookup.
  *
  * A payload that is longer than its slot runs on into the next ones of its set, behind their
  * descriptors, which are then not live.  So short records cost one slot each, long ones are cached all
@@ -120,9 +120,11 @@ static inline size_t sz_table_set_of(const struct sz_table *table, struct sz_fin
     return (size_t)(((unsigned __int128)fp.h.w[0] * table->n_sets) >> 64); /* any number of sets, no division */
 }
 
-static inline uint8_t sz_table_tag(struct sz_fingerprint fp) /* 1 to 255 */
+static inline uint8_t sz_table_tag(struct sz_fingerprint fp) /* never 0 */
 {
-    return (uint8_t)(1 + (fp.h.w[1] & 0xffff) * 255 / 0x10000);
+    uint8_t low = (uint8_t)fp.h.w[1];
+
+    return (uint8_t)(low + (low == 0));
 }
 
 static inline size_t sz_desc_words(uint64_t desc)

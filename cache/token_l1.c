@@ -44,23 +44,28 @@ void sz_token_cache_free(struct sz_token_cache **cache)
 
 /* ---- read ----------------------------------------------------------------------------- */
 
+static inline void copy_quads(uint64_t *to, const _Atomic uint64_t *from, size_t begin, size_t end)
+{
+#pragma GCC unroll 8
+    for (size_t i = begin; i < end; i += 4)
+        sz_table_quad(to + i, from + i);
+}
+
 /*
- * The usual record: narrow, in one slot.  The whole slot is copied, whose unused words are zero: how many are used
- * is known only when the slot has come from memory, and a loop on that would be a mispredicted branch at the worst
- * place.
+ * The usual record: narrow, in one slot.  Copied with its unused words, which are zero, and with one branch for the
+ * slot's last line: the length comes from memory together with the rest, and a loop on it would be a
+ * mispredicted branch at the worst place.
  */
 static inline void unpack(const struct sz_table_seat *seat, struct sz_identity *out)
 {
     uint64_t *to = (uint64_t *)(void *)out;
     const _Atomic uint64_t *from = seat->slot + SZ_SLOT_PAYLOAD;
 
-#pragma GCC unroll 8
-    for (size_t i = 0; i < GAP_FROM; i += 4)
-        sz_table_quad(to + i, from + i);
+    copy_quads(to, from, 0, GAP_FROM);
     memset(to + GAP_FROM, 0, GAP * sizeof(*to));
-#pragma GCC unroll 8
-    for (size_t i = GAP_FROM; i < ONE_SLOT; i += 4)
-        sz_table_quad(to + GAP + i, from + i);
+    copy_quads(to + GAP, from, GAP_FROM, ONE_SLOT - 8);
+    if (sz_desc_words(seat->seen) > ONE_SLOT - 8)
+        copy_quads(to + GAP, from, ONE_SLOT - 8, ONE_SLOT);
 }
 
 /* Wide, long, or both. */

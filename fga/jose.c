@@ -7,97 +7,92 @@
  * would otherwise push the honest ones out.
  */
 #include <errno.h>
-#include <jansson.h>
 
 #include "fga/verify_thread.h"
 #include "subzero/crypto.h"
 
-enum { DEPTH = 16, HEADER_MAX = 8 * 1024 /* decoded; x5c makes some long */ };
+enum { HEADER_MAX = 8 * 1024 /* decoded; x5c makes some long */ };
 
 /* Each of these changes what the other parts mean; none is implemented, so none may be passed over. */
-static const char *const refused[] = {"crit", "b64", "enc", "zip"};
+static const struct sz_slice refused[] = {{"crit", 4}, {"b64", 3}, {"enc", 3}, {"zip", 3}};
 
-static int keep_string(struct sz_jose *jose, const json_t *value, struct sz_slice *out)
+static int keep_string(struct sz_jose *jose, const struct sz_json_tree *tree, const struct sz_json_node *value,
+                       struct sz_slice *out)
 {
-    size_t n = json_string_length(value);
-    if (!json_is_string(value) || n > sizeof(jose->text) - jose->text_n)
+    if (!sz_json_is(value, SZ_JSON_STRING) || value->n > sizeof(jose->text) - jose->text_n)
         return -EINVAL;
     char *copy = jose->text + jose->text_n;
-    memcpy(copy, json_string_value(value), n);
-    jose->text_n = (uint16_t)(jose->text_n + n);
-    *out = sz_slice(copy, n);
+    memcpy(copy, tree->text + value->at, value->n);
+    jose->text_n = (uint16_t)(jose->text_n + value->n);
+    *out = sz_slice(copy, value->n);
     return 0;
 }
 
-static int read_alg(struct sz_jose *jose, const json_t *header, struct sz_text *why)
+static int read_alg(struct sz_jose *jose, const struct sz_json_tree *tree, struct sz_text *why)
 {
-    const json_t *alg = json_object_get(header, "alg");
-    if (!json_is_string(alg)) {
+    struct sz_slice alg = sz_json_get_string(tree, tree->v, SZ_S("alg"));
+    if (alg.p == NULL) {
         sz_text_set(why, "the header has no string 'alg'");
         return -EINVAL;
     }
-    jose->alg = sz_alg_from(sz_slice(json_string_value(alg), json_string_length(alg)));
+    jose->alg = sz_alg_from(alg);
     jose->alg_known = jose->alg != SZ_ALG_COUNT;
     return 0;
 }
 
-static int read_names(struct sz_jose *jose, const json_t *header, struct sz_text *why)
+static int read_names(struct sz_jose *jose, const struct sz_json_tree *tree, struct sz_text *why)
 {
-    const json_t *kid = json_object_get(header, "kid"), *typ = json_object_get(header, "typ");
-    const json_t *cty = json_object_get(header, "cty");
-    if (kid != NULL && (keep_string(jose, kid, &jose->kid) != 0 || jose->kid.n == 0 || jose->kid.n > SZ_KID_MAX)) {
+    const struct sz_json_node *kid = sz_json_get(tree, tree->v, SZ_S("kid"));
+    const struct sz_json_node *typ = sz_json_get(tree, tree->v, SZ_S("typ"));
+    const struct sz_json_node *cty = sz_json_get(tree, tree->v, SZ_S("cty"));
+    if (kid != NULL &&
+        (keep_string(jose, tree, kid, &jose->kid) != 0 || jose->kid.n == 0 || jose->kid.n > SZ_KID_MAX)) {
         sz_text_set(why, "'kid' is not a string of 1 to %d octets", SZ_KID_MAX);
         return -EINVAL;
     }
-    if (typ != NULL && keep_string(jose, typ, &jose->typ) != 0) {
+    if (typ != NULL && keep_string(jose, tree, typ, &jose->typ) != 0) {
         sz_text_set(why, "'typ' is not a string, or too long");
         return -EINVAL;
     }
-    if (cty != NULL && !json_is_string(cty)) {
+    if (cty != NULL && cty->type != SZ_JSON_STRING) {
         sz_text_set(why, "'cty' is not a string");
         return -EINVAL;
     }
-    jose->nested = cty != NULL && sz_ieq(sz_slice(json_string_value(cty), json_string_length(cty)), SZ_S("JWT"));
+    jose->nested = cty != NULL && sz_ieq(sz_json_slice(tree, cty), SZ_S("JWT"));
     return 0;
 }
 
-static int read_header(struct sz_jose *jose, const json_t *header, struct sz_text *why)
+static int read_header(struct sz_jose *jose, const struct sz_json_tree *tree, struct sz_text *why)
 {
-    if (!json_is_object(header)) {
+    if (tree->v[0].type != SZ_JSON_OBJECT) {
         sz_text_set(why, "the header is not a JSON object");
         return -EINVAL;
     }
     for (size_t i = 0; i < SZ_COUNT(refused); i++) {
-        if (json_object_get(header, refused[i]) != NULL) {
-            sz_text_set(why, "the header has '%s', which is not supported", refused[i]);
+        if (sz_json_get(tree, tree->v, refused[i]) != NULL) {
+            sz_text_set(why, "the header has '%s', which is not supported", refused[i].p);
             return -EINVAL;
         }
     }
-    int rc = read_alg(jose, header, why);
-    return rc != 0 ? rc : read_names(jose, header, why);
+    int rc = read_alg(jose, tree, why);
+    return rc != 0 ? rc : read_names(jose, tree, why);
 }
 
 int sz_jose_parse(struct sz_slice encoded, struct sz_jose *jose, struct sz_text *why)
 {
     char text[HEADER_MAX];
-    size_t n, at;
+    struct sz_json_tree *tree = &sz_verify_thread()->tree;
+    size_t n;
     memset(jose, 0, offsetof(struct sz_jose, text));
     if (encoded.n == 0 || SZ_B64_BYTES(encoded.n) > sizeof(text) || sz_b64url_decode(encoded, text, &n) != 0) {
         sz_text_set(why, "the header is empty, too long, or not base64url without padding");
         return -EINVAL;
     }
-    if (sz_json_check(sz_slice(text, n), DEPTH, &at) != 0) {
-        sz_text_set(why, "the header is not strict JSON at byte %zu", at);
+    if (sz_json_read(tree, text, n) != 0) {
+        sz_text_set(why, "the header is not strict JSON, or has a name twice");
         return -EINVAL;
     }
-    json_t *header = json_loadb(text, n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    if (header == NULL) {
-        sz_text_set(why, "the header has a name twice, or a number out of range");
-        return -EINVAL;
-    }
-    int rc = read_header(jose, header, why);
-    json_decref(header);
-    return rc;
+    return read_header(jose, tree, why);
 }
 
 static const struct sz_jose *kept(struct sz_verify_thread *t, struct sz_slice encoded)
@@ -128,7 +123,8 @@ bool sz_jose_is_object(struct sz_slice encoded)
         return true;
     if (SZ_B64_BYTES(encoded.n) > sizeof(text) || sz_b64url_decode(encoded, text, &n) != 0)
         return false;
-    return sz_starts_with(sz_trim(sz_slice(text, n)), SZ_S("{")) && sz_json_check(sz_slice(text, n), DEPTH, &at) == 0;
+    return sz_starts_with(sz_trim(sz_slice(text, n)), SZ_S("{")) &&
+           sz_json_check(sz_slice(text, n), SZ_JSON_TREE_DEPTH, &at) == 0;
 }
 
 static void move_slice(struct sz_slice *s, const char *from, const char *to)

@@ -4,13 +4,10 @@
  * because `iss` decides whose keys count; nothing else of it is believed before.
  */
 #include <errno.h>
-#include <stdatomic.h>
 
 #include "fga/jwt_claims.h"
 #include "fga/verify_thread.h"
 #include "subzero/crypto.h"
-
-enum { PAYLOAD_DEPTH = 32 };
 
 static void deny_key(int rc, struct sz_verified *out)
 {
@@ -78,8 +75,8 @@ static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const 
 static int judge_all(const struct sz_issuers *issuers, struct sz_claims_in *in, const struct sz_jws *jws,
                      struct sz_identity *id, struct sz_verified *out)
 {
-    const json_t *iss = json_object_get(in->claims, "iss");
-    size_t first = 0, n = json_is_string(iss) ? sz_issuers_find(issuers, sz_json_slice(iss), &first) : 0;
+    struct sz_slice iss = sz_json_get_string(in->tree, in->tree->v, SZ_S("iss"));
+    size_t first = 0, n = iss.p != NULL ? sz_issuers_find(issuers, iss, &first) : 0;
     struct sz_verified one = {0};
     if (n == 0)
         sz_jwt_deny(out, SZ_REASON_wrong_issuer, "'iss' is no configured issuer");
@@ -97,47 +94,41 @@ static int judge_all(const struct sz_issuers *issuers, struct sz_claims_in *in, 
     return 0;
 }
 
-static json_t *read_payload(struct sz_slice text, struct sz_verified *out)
+static bool read_payload(const struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *payload,
+                         struct sz_verified *out)
 {
-    size_t at;
-    if (sz_json_check(text, PAYLOAD_DEPTH, &at) != 0) {
-        sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload is not strict JSON at byte %zu", at);
-        return NULL;
-    }
-    json_t *claims = json_loadb(text.p, text.n, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-    if (json_is_object(claims))
-        return claims;
-    sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload is no object, has a name twice or a number out of range");
-    json_decref(claims);
-    return NULL;
+    struct sz_json_tree *tree = &sz_verify_thread()->tree;
+    if (sz_jws_payload(jws, in->jose, payload->p, &payload->n) != 0)
+        return sz_jwt_deny(out, SZ_REASON_malformed_token,
+                           "the payload is not base64url without padding, or a token itself");
+    int rc = sz_json_read(tree, payload->p, payload->n);
+    if (rc == -E2BIG)
+        return sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload has too many values");
+    if (rc != 0 || tree->v[0].type != SZ_JSON_OBJECT)
+        return sz_jwt_deny(out, SZ_REASON_malformed_token,
+                           "the payload is not an object of strict JSON, or has a name twice");
+    in->tree = tree;
+    return true;
 }
 
-/* Splits, decodes and parses; NULL: denied.  *in and *jws borrow from token, the thread and `scratch`. */
-static json_t *open_token(struct sz_slice token, struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *scratch,
-                          struct sz_verified *out)
+/* Splits, decodes and parses.  *in and *jws borrow from token, the thread and payload.  False: denied. */
+static bool open_token(struct sz_slice token, struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *payload,
+                       struct sz_verified *out)
 {
-    if (token.n > SZ_TOKEN_MAX) {
-        sz_jwt_deny(out, SZ_REASON_malformed_token, "longer than %d bytes", SZ_TOKEN_MAX);
-        return NULL;
-    }
-    if (sz_jws_split(token, jws) != 0) {
-        sz_jwt_deny(out, SZ_REASON_malformed_token, "not three segments");
-        return NULL;
-    }
+    if (token.n > SZ_TOKEN_MAX)
+        return sz_jwt_deny(out, SZ_REASON_malformed_token, "longer than %d bytes", SZ_TOKEN_MAX);
+    if (sz_jws_split(token, jws) != 0)
+        return sz_jwt_deny(out, SZ_REASON_malformed_token, "not three segments");
     if (sz_jose_get(jws->header, &in->jose, &out->detail) != 0)
-        return NULL;
-    if (sz_jws_payload(jws, in->jose, scratch->p, &scratch->n) != 0) {
-        sz_jwt_deny(out, SZ_REASON_malformed_token, "the payload is not base64url without padding, or a token itself");
-        return NULL;
-    }
-    return read_payload(sz_buf_slice(scratch), out);
+        return false;
+    return read_payload(jws, in, payload, out);
 }
 
 int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now,
                   struct sz_identity *identity, struct sz_verified *out)
 {
-    char payload[SZ_B64_BYTES(SZ_TOKEN_MAX)];
-    struct sz_buf scratch = {.p = payload};
+    char bytes[SZ_B64_BYTES(SZ_TOKEN_MAX)];
+    struct sz_buf payload = {.p = bytes};
     struct sz_claims_in in = {.issuers = issuers, .now = now};
     struct sz_jws jws;
     int rc = 0;
@@ -145,11 +136,9 @@ int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struc
     out->heals = false;
     out->heals_at = 0;
     out->detail.s[0] = '\0';
-    in.claims = open_token(token, &jws, &in, &scratch, out);
-    if (in.claims != NULL)
+    if (open_token(token, &jws, &in, &payload, out))
         rc = judge_all(issuers, &in, &jws, identity, out);
-    json_decref(in.claims);
-    sz_wipe(payload, scratch.n);
+    sz_wipe(bytes, payload.n);
     return rc;
 }
 

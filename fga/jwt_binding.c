@@ -6,38 +6,36 @@
 #include "fga/jwt_claims.h"
 #include "subzero/crypto.h"
 
-static bool read_x5t(const json_t *value, uint8_t out[32])
+static bool read_x5t(struct sz_slice text, uint8_t out[32])
 {
     size_t n;
-    return json_is_string(value) && json_string_length(value) == SZ_B64_LEN(32) &&
-           sz_b64url_decode(sz_json_slice(value), out, &n) == 0;
+    return text.n == SZ_B64_LEN(32) && sz_b64url_decode(text, out, &n) == 0;
 }
 
 /* Keycloak marks a DPoP token by a `typ` claim, others by `token_type`. */
-static bool says_dpop(const json_t *claims, const char *name)
+static bool says_dpop(const struct sz_claims_in *in, struct sz_slice name)
 {
-    const json_t *value = json_object_get(claims, name);
-    return json_is_string(value) && sz_ieq(sz_json_slice(value), SZ_S("DPoP"));
+    return sz_ieq(sz_json_get_string(in->tree, in->tree->v, name), SZ_S("DPoP"));
 }
 
 bool sz_jwt_binding(const struct sz_claims_in *in, struct sz_identity *id, struct sz_verified *out)
 {
-    const json_t *cnf = json_object_get(in->claims, "cnf");
+    const struct sz_json_node *cnf = sz_claim(in, SZ_S("cnf"));
     if (in->issuer->conf->ignore_cnf)
         return true;
-    if (says_dpop(in->claims, "typ") || says_dpop(in->claims, "token_type"))
+    if (says_dpop(in, SZ_S("typ")) || says_dpop(in, SZ_S("token_type")))
         id->flags |= SZ_ID_SENDER_BOUND | SZ_ID_CNF_OTHER;
     if (cnf == NULL)
         return true;
-    if (!json_is_object(cnf))
+    if (cnf->type != SZ_JSON_OBJECT)
         return sz_jwt_deny(out, SZ_REASON_invalid_token, "'cnf' is not an object");
     id->flags |= SZ_ID_SENDER_BOUND;
-    const json_t *x5t = json_object_get(cnf, "x5t#S256");
-    if (x5t != NULL && !read_x5t(x5t, id->x5t))
+    bool has_x5t = sz_json_get(in->tree, cnf, SZ_S("x5t#S256")) != NULL;
+    if (has_x5t && !read_x5t(sz_json_get_string(in->tree, cnf, SZ_S("x5t#S256")), id->x5t))
         return sz_jwt_deny(out, SZ_REASON_invalid_token, "'cnf' has an x5t#S256 that is no SHA-256 thumbprint");
-    if (x5t != NULL)
+    if (has_x5t)
         id->flags |= SZ_ID_HAS_X5T;
-    if (x5t == NULL || json_object_size(cnf) != 1)
+    if (!has_x5t || sz_json_members(in->tree, cnf) != 1)
         id->flags |= SZ_ID_CNF_OTHER;
     return true;
 }

@@ -8,7 +8,6 @@
 #include "fga/jwt_claims.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 
 #include "subzero/crypto.h"
@@ -38,23 +37,25 @@ struct date {
 };
 
 /* NumericDate (RFC 7519 section 2): any JSON number, within reason. */
-static bool read_date(const struct sz_claims_in *in, const char *name, struct date *date, struct sz_verified *out)
+static bool read_date(const struct sz_claims_in *in, struct sz_slice name, struct date *date, struct sz_verified *out)
 {
-    const json_t *value = json_object_get(in->claims, name);
+    const struct sz_json_node *value = sz_claim(in, name);
+    double real;
     *date = (struct date){.there = value != NULL};
     if (value == NULL)
         return true;
-    if (json_is_integer(value)) {
-        date->seconds = json_integer_value(value);
-    } else if (json_is_real(value) && fabs(json_real_value(value)) <= (double)DATE_MAX) {
-        double floored = floor(json_real_value(value));
-        date->seconds = (int64_t)floored;
-        date->fraction = floored != json_real_value(value);
-    } else {
-        return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%s' is not a time in seconds", name);
+    if (value->type != SZ_JSON_NUMBER)
+        return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%s' is not a time in seconds", name.p);
+    int rc = sz_json_integer(in->tree, value, &date->seconds);
+    if (rc == -EINVAL && sz_json_real(in->tree, value, &real) == 0 && real <= (double)DATE_MAX &&
+        real >= -(double)DATE_MAX) {
+        date->seconds = (int64_t)real;
+        date->seconds -= (double)date->seconds > real; /* the cast rounds towards zero */
+        date->fraction = (double)date->seconds != real;
+        rc = 0;
     }
-    if (date->seconds > DATE_MAX || date->seconds < -DATE_MAX)
-        return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%s' is out of range", name);
+    if (rc != 0 || date->seconds > DATE_MAX || date->seconds < -DATE_MAX)
+        return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%s' is out of range", name.p);
     return true;
 }
 
@@ -78,7 +79,8 @@ static bool check_times(const struct sz_claims_in *in, struct sz_identity *id, s
 {
     int64_t leeway = in->issuer->conf->leeway.us;
     struct date exp, nbf, iat;
-    if (!read_date(in, "exp", &exp, out) || !read_date(in, "nbf", &nbf, out) || !read_date(in, "iat", &iat, out))
+    if (!read_date(in, SZ_S("exp"), &exp, out) || !read_date(in, SZ_S("nbf"), &nbf, out) ||
+        !read_date(in, SZ_S("iat"), &iat, out))
         return false;
     if (!exp.there)
         return sz_jwt_deny(out, SZ_REASON_invalid_token, "'exp' is missing");
@@ -102,9 +104,8 @@ static bool check_times(const struct sz_claims_in *in, struct sz_identity *id, s
 
 /* ---- audience -------------------------------------------------------------------------------------------------- */
 
-static unsigned audience_bit(const struct sz_conf_issuer *conf, const json_t *value)
+static unsigned audience_bit(const struct sz_conf_issuer *conf, struct sz_slice text)
 {
-    struct sz_slice text = sz_json_slice(value);
     for (size_t i = 0; i < conf->audiences.n && i < 8; i++) {
         if (sz_eq(text, conf->audiences.v[i]))
             return 1u << i;
@@ -115,19 +116,21 @@ static unsigned audience_bit(const struct sz_conf_issuer *conf, const json_t *va
 static bool check_audience(const struct sz_claims_in *in, struct sz_identity *id, struct sz_verified *out)
 {
     const struct sz_conf_issuer *conf = in->issuer->conf;
-    const json_t *aud = json_object_get(in->claims, "aud");
+    const struct sz_json_node *aud = sz_claim(in, SZ_S("aud")), *item = NULL;
+    bool typed = true;
     unsigned bits = 0;
-    if (json_is_string(aud)) {
-        bits = audience_bit(conf, aud);
-    } else if (json_is_array(aud)) {
-        for (size_t i = 0; i < json_array_size(aud); i++) {
-            if (!json_is_string(json_array_get(aud, i)))
-                return sz_jwt_deny(out, SZ_REASON_wrong_audience, "'aud' is not a string or a list of strings");
-            bits |= audience_bit(conf, json_array_get(aud, i));
+    if (sz_json_is(aud, SZ_JSON_STRING)) {
+        bits = audience_bit(conf, sz_json_slice(in->tree, aud));
+    } else if (sz_json_is(aud, SZ_JSON_ARRAY)) {
+        while (typed && (item = sz_json_next(in->tree, aud, item)) != NULL) {
+            typed = item->type == SZ_JSON_STRING;
+            bits |= typed ? audience_bit(conf, sz_json_slice(in->tree, item)) : 0;
         }
-    } else if (aud != NULL) {
-        return sz_jwt_deny(out, SZ_REASON_wrong_audience, "'aud' is not a string or a list of strings");
+    } else {
+        typed = aud == NULL;
     }
+    if (!typed)
+        return sz_jwt_deny(out, SZ_REASON_wrong_audience, "'aud' is not a string or a list of strings");
     if (bits == 0 && !conf->any_audience)
         return sz_jwt_deny(out, SZ_REASON_wrong_audience, "'aud' is none of the issuer's audiences");
     id->audiences = (uint8_t)bits;
@@ -166,8 +169,8 @@ static bool check_required(const struct sz_claims_in *in, struct sz_verified *ou
 {
     const struct sz_strings *names = &in->issuer->conf->required_claims;
     for (size_t i = 0; i < names->n; i++) {
-        const json_t *value = json_object_getn(in->claims, names->v[i].p, names->v[i].n);
-        if (value == NULL || json_is_null(value))
+        const struct sz_json_node *value = sz_claim(in, names->v[i]);
+        if (value == NULL || value->type == SZ_JSON_NULL)
             return sz_jwt_deny(out, SZ_REASON_invalid_token, "the required claim '%.*s' is missing",
                                SZ_FMT(names->v[i]));
     }
@@ -175,43 +178,40 @@ static bool check_required(const struct sz_claims_in *in, struct sz_verified *ou
 }
 
 /* A claim that must be a non-empty string when it is there. */
-static bool read_name(const struct sz_claims_in *in, const char *name, struct sz_slice *value, struct sz_verified *out)
+static bool read_name(const struct sz_claims_in *in, struct sz_slice name, struct sz_slice *value,
+                      struct sz_verified *out)
 {
-    const json_t *claim = json_object_get(in->claims, name);
+    const struct sz_json_node *claim = sz_claim(in, name);
     *value = SZ_NONE;
     if (claim == NULL)
         return true;
-    if (!json_is_string(claim) || json_string_length(claim) == 0)
-        return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%s' is not a non-empty string", name);
-    *value = sz_json_slice(claim);
+    if (claim->type != SZ_JSON_STRING || claim->n == 0)
+        return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%s' is not a non-empty string", name.p);
+    *value = sz_json_slice(in->tree, claim);
     return true;
 }
 
-/* The tenant may be a number: written out, as a template would write it. */
+/* The tenant may be a number: as the token writes it. */
 static bool read_tenant(const struct sz_claims_in *in, struct sz_identity *id, struct sz_verified *out)
 {
     struct sz_slice name = in->issuer->conf->tenant_claim;
-    const json_t *claim = name.p == NULL ? NULL : json_object_getn(in->claims, name.p, name.n);
-    char digits[24];
-    struct sz_slice value;
-    if (claim == NULL || json_is_null(claim))
+    const struct sz_json_node *claim = name.p == NULL ? NULL : sz_claim(in, name);
+    int64_t number;
+    if (claim == NULL || claim->type == SZ_JSON_NULL)
         return true;
-    if (json_is_integer(claim))
-        value =
-            sz_slice(digits, (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)json_integer_value(claim)));
-    else if (json_is_string(claim) && json_string_length(claim) != 0)
-        value = sz_json_slice(claim);
-    else
+    bool fits = (claim->type == SZ_JSON_STRING && claim->n != 0) ||
+                (claim->type == SZ_JSON_NUMBER && sz_json_integer(in->tree, claim, &number) == 0);
+    if (!fits)
         return sz_jwt_deny(out, SZ_REASON_invalid_token, "the tenant claim is not a non-empty string or an integer");
-    return sz_identity_add_text(id, value, &id->tenant) == 0 || too_big(out);
+    return sz_identity_add_text(id, sz_json_slice(in->tree, claim), &id->tenant) == 0 || too_big(out);
 }
 
 static bool read_who(const struct sz_claims_in *in, struct sz_identity *id, struct sz_verified *out)
 {
     struct sz_slice sub, azp, client, jti, sid;
-    if (!read_name(in, "sub", &sub, out) || !read_name(in, "azp", &azp, out) ||
-        !read_name(in, "client_id", &client, out) || !read_name(in, "jti", &jti, out) ||
-        !read_name(in, "sid", &sid, out))
+    if (!read_name(in, SZ_S("sub"), &sub, out) || !read_name(in, SZ_S("azp"), &azp, out) ||
+        !read_name(in, SZ_S("client_id"), &client, out) || !read_name(in, SZ_S("jti"), &jti, out) ||
+        !read_name(in, SZ_S("sid"), &sid, out))
         return false;
     if (azp.p != NULL && client.p != NULL && !sz_eq(azp, client))
         return sz_jwt_deny(out, SZ_REASON_invalid_token, "'azp' and 'client_id' name different clients");
@@ -232,14 +232,15 @@ static bool read_who(const struct sz_claims_in *in, struct sz_identity *id, stru
 /* ---- the claims that rules and templates ask for ------------------------------------------------------------------
  */
 
-static int add_list(struct sz_identity *id, unsigned slot, const json_t *list)
+static int add_list(const struct sz_claims_in *in, struct sz_identity *id, unsigned slot,
+                    const struct sz_json_node *list)
 {
     struct sz_buf packed = {.limit = SZ_IDENTITY_TEXT};
     enum sz_claim_type type = SZ_CLAIM_STRINGS;
-    for (size_t i = 0; i < json_array_size(list) && type == SZ_CLAIM_STRINGS; i++) {
-        const json_t *item = json_array_get(list, i);
-        if (json_is_string(item))
-            sz_claim_pack(&packed, sz_json_slice(item));
+    const struct sz_json_node *item = NULL;
+    while (type == SZ_CLAIM_STRINGS && (item = sz_json_next(in->tree, list, item)) != NULL) {
+        if (item->type == SZ_JSON_STRING)
+            sz_claim_pack(&packed, sz_json_slice(in->tree, item));
         else
             type = SZ_CLAIM_OTHER;
     }
@@ -249,26 +250,35 @@ static int add_list(struct sz_identity *id, unsigned slot, const json_t *list)
     return rc;
 }
 
-static int add_claim(struct sz_identity *id, unsigned slot, const json_t *value)
+static int add_number(const struct sz_claims_in *in, struct sz_identity *id, unsigned slot,
+                      const struct sz_json_node *value)
 {
     uint8_t bytes[8];
-    switch (json_typeof(value)) {
-    case JSON_STRING:
-        return sz_identity_add_claim(id, slot, SZ_CLAIM_STRING, sz_json_slice(value));
-    case JSON_INTEGER:
-        for (size_t i = 0; i < sizeof(bytes); i++)
-            bytes[i] = (uint8_t)((uint64_t)json_integer_value(value) >> (8 * i));
-        return sz_identity_add_claim(id, slot, SZ_CLAIM_INTEGER, sz_slice(bytes, sizeof(bytes)));
-    case JSON_TRUE:
-    case JSON_FALSE:
-        bytes[0] = json_is_true(value);
-        return sz_identity_add_claim(id, slot, SZ_CLAIM_BOOL, sz_slice(bytes, 1));
-    case JSON_ARRAY:
-        return add_list(id, slot, value);
-    case JSON_NULL: /* RFC 7519 gives null no meaning; a rule on the claim does not match */
+    int64_t number;
+    if (sz_json_integer(in->tree, value, &number) != 0)
+        return sz_identity_add_claim(id, slot, SZ_CLAIM_OTHER, SZ_S(""));
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (uint8_t)((uint64_t)number >> (8 * i));
+    return sz_identity_add_claim(id, slot, SZ_CLAIM_INTEGER, sz_slice(bytes, sizeof(bytes)));
+}
+
+static int add_claim(const struct sz_claims_in *in, struct sz_identity *id, unsigned slot,
+                     const struct sz_json_node *value)
+{
+    switch ((enum sz_json_type)value->type) {
+    case SZ_JSON_STRING:
+        return sz_identity_add_claim(id, slot, SZ_CLAIM_STRING, sz_json_slice(in->tree, value));
+    case SZ_JSON_NUMBER:
+        return add_number(in, id, slot, value);
+    case SZ_JSON_TRUE:
+        return sz_identity_add_claim(id, slot, SZ_CLAIM_BOOL, sz_slice("\1", 1));
+    case SZ_JSON_FALSE:
+        return sz_identity_add_claim(id, slot, SZ_CLAIM_BOOL, sz_slice("\0", 1));
+    case SZ_JSON_ARRAY:
+        return add_list(in, id, slot, value);
+    case SZ_JSON_NULL: /* RFC 7519 gives null no meaning; a rule on the claim does not match */
         return 0;
-    case JSON_OBJECT:
-    case JSON_REAL:
+    case SZ_JSON_OBJECT:
         break;
     }
     return sz_identity_add_claim(id, slot, SZ_CLAIM_OTHER, SZ_S(""));
@@ -278,8 +288,8 @@ static bool pack_claims(const struct sz_claims_in *in, struct sz_identity *id, s
 {
     const struct sz_names *names = &in->issuers->claims;
     for (size_t slot = 0; slot < names->n; slot++) {
-        const json_t *value = json_object_getn(in->claims, names->v[slot].p, names->v[slot].n);
-        if (value != NULL && add_claim(id, (unsigned)slot, value) != 0)
+        const struct sz_json_node *value = sz_claim(in, names->v[slot]);
+        if (value != NULL && add_claim(in, id, (unsigned)slot, value) != 0)
             return too_big(out);
     }
     return true;

@@ -5,16 +5,15 @@
 #ifndef SZ_FGA_JWT_CLAIMS_H
 #define SZ_FGA_JWT_CLAIMS_H
 
-#include <jansson.h>
-
 #include "fga/issuer.h"
+#include "fga/json_tree.h"
 #include "fga/jws_verify.h"
 
 struct sz_claims_in {
     const struct sz_issuers *issuers;
     const struct sz_issuer *issuer;
     const struct sz_jose *jose;
-    json_t *claims; /* an object */
+    const struct sz_json_tree *tree; /* the payload; its root is an object */
     struct sz_wall now;
 };
 
@@ -31,9 +30,10 @@ bool sz_jwt_scopes(const struct sz_claims_in *in, struct sz_identity *identity, 
 /* cnf and DPoP marks into the flags and x5t.  False: denied. */
 bool sz_jwt_binding(const struct sz_claims_in *in, struct sz_identity *identity, struct sz_verified *out);
 
-static inline struct sz_slice sz_json_slice(const json_t *string)
+/* A claim by its name. */
+static inline const struct sz_json_node *sz_claim(const struct sz_claims_in *in, struct sz_slice name)
 {
-    return sz_slice(json_string_value(string), json_string_length(string));
+    return sz_json_get(in->tree, in->tree->v, name);
 }
 
 #endif

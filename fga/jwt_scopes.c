@@ -28,11 +28,11 @@ static bool add_word(const struct sz_claims_in *in, struct sz_slice word, struct
     return true;
 }
 
-static bool add_value(const struct sz_claims_in *in, const json_t *value, struct sz_identity *id)
+static bool add_value(const struct sz_claims_in *in, const struct sz_json_node *value, struct sz_identity *id)
 {
     struct sz_slice rest, word;
-    if (json_is_string(value)) {
-        rest = sz_json_slice(value);
+    if (value->type == SZ_JSON_STRING) {
+        rest = sz_json_slice(in->tree, value);
         if (rest.n == 0)
             return true; /* no scopes; some issuers write it so */
         while (sz_split(&rest, ' ', &word)) {
@@ -41,11 +41,10 @@ static bool add_value(const struct sz_claims_in *in, const json_t *value, struct
         }
         return true;
     }
-    if (!json_is_array(value))
+    if (value->type != SZ_JSON_ARRAY)
         return false;
-    for (size_t i = 0; i < json_array_size(value); i++) {
-        const json_t *item = json_array_get(value, i);
-        if (!json_is_string(item) || !add_word(in, sz_json_slice(item), id))
+    for (const struct sz_json_node *item = NULL; (item = sz_json_next(in->tree, value, item)) != NULL;) {
+        if (item->type != SZ_JSON_STRING || !add_word(in, sz_json_slice(in->tree, item), id))
             return false;
     }
     return true;
@@ -55,7 +54,7 @@ bool sz_jwt_scopes(const struct sz_claims_in *in, struct sz_identity *id, struct
 {
     struct sz_slice names[] = {SZ_S("scope"), SZ_S("scp"), in->issuer->conf->permissions_claim};
     for (size_t i = 0; i < SZ_COUNT(names); i++) {
-        const json_t *value = names[i].p == NULL ? NULL : json_object_getn(in->claims, names[i].p, names[i].n);
+        const struct sz_json_node *value = names[i].p == NULL ? NULL : sz_claim(in, names[i]);
         if (value != NULL && !add_value(in, value, id))
             return sz_jwt_deny(out, SZ_REASON_invalid_token, "'%.*s' holds something that is no scope (RFC 6749 3.3)",
                                SZ_FMT(names[i]));

@@ -7,6 +7,7 @@
 
 #include <openssl/types.h>
 
+#include "fga/json_tree.h"
 #include "fga/jws_verify.h"
 
 enum { SZ_PREPARED_MAX = 64, SZ_HEADERS_KEPT = 16, SZ_HEADER_KEPT_BYTES = 512 };
@@ -30,7 +31,8 @@ struct sz_verify_thread {
     struct sz_prepared prepared[SZ_PREPARED_MAX];
     struct sz_header_kept headers[SZ_HEADERS_KEPT];
     unsigned next_header;
-    struct sz_jose parsed; /* the last header that was not among them */
+    struct sz_jose parsed;    /* the last header that was not among them */
+    struct sz_json_tree tree; /* of the header, then of the payload, being read */
 };
 
 /* This thread's; made on first use.  Drops what was prepared for keys if any key has been let go since. */

@@ -23,9 +23,11 @@ void sz_metrics_fini(void);
 
 /*
  * Registers (or finds) the series of a metric with these label values, in the order of its label
- * names; a dense handle.  Any thread; takes a lock that is never held for longer than one look-up, so
- * keep the handle.  At most 65,536 series
- * in all; beyond it the handle of an overflow series (labels "other") is returned, never an error.
+ * names; a dense handle, the same in every thread.  values NULL where there are no labels.  Any thread;
+ * takes a lock that is never held for longer than one look-up, so keep the handle.  At most 65,536 series
+ * in all; beyond it the handle of an overflow series (labels "other") is returned, never an error.  A handle
+ * of {0} counts nothing, and before sz_metrics_init that is all there is: a module needs no metrics to be
+ * tested.
  */
 struct sz_series {
     uint32_t at;

@@ -28,7 +28,7 @@ struct table {
     struct sz_token_cache *cache;
     struct sz_fingerprint *order; /* live tokens, shuffled */
     size_t n;
-    double resident; /* bytes per entry that filling it added to the process */
+    double resident; /* bytes that filling it added to the process */
 };
 
 struct figure {
@@ -72,8 +72,9 @@ static void must(int result)
         abort();
 }
 
-/* An ordinary access token's facts: subject, client, tenant and one claim, about 110 bytes of text. */
-static void identity_of(struct sz_identity *id, uint64_t n)
+/* An ordinary access token's facts: subject and client, 63 bytes of text; `with_claim` adds tenant and a claim, 106
+ * bytes. */
+static void identity_of(struct sz_identity *id, uint64_t n, bool with_claim)
 {
     char text[64];
 
@@ -88,17 +89,18 @@ static void identity_of(struct sz_identity *id, uint64_t n)
     snprintf(text, sizeof(text), "auth0|%024llx", (unsigned long long)n);
     must(sz_identity_add_text(id, sz_cstr(text), &id->subject));
     must(sz_identity_add_text(id, SZ_S("aBcDeFgHiJkLmNoPqRsTuVwXyZ012345"), &id->client));
+    if (!with_claim)
+        return;
     must(sz_identity_add_text(id, SZ_S("org_0123456789abcdef"), &id->tenant));
     must(sz_identity_add_claim(id, 3, SZ_CLAIM_STRING, SZ_S("someone@example.com")));
 }
 
 /* Four fifths full, so that nearly every set holds all of its tokens; those that were pushed out are not looked up. */
-static void fill(struct table *t, size_t capacity)
+static void fill(struct table *t, size_t capacity, bool with_claim)
 {
     size_t want = capacity / 5 * 4, before = resident_bytes();
     struct sz_fingerprint *all = calloc(want, sizeof(*all));
     struct sz_identity id, out;
-    struct sz_cache_stats stats;
     uint64_t seed = capacity;
 
     t->cache = sz_token_cache_new(capacity);
@@ -108,7 +110,7 @@ static void fill(struct table *t, size_t capacity)
     for (size_t i = 0; i < want; i++) {
         all[i].h.w[0] = random64(&seed);
         all[i].h.w[1] = random64(&seed);
-        identity_of(&id, i);
+        identity_of(&id, i, with_claim);
         sz_token_cache_put(t->cache, all[i], &id, NOW, SZ_NEVER);
     }
     for (size_t i = 0; i < want; i++)
@@ -120,22 +122,22 @@ static void fill(struct table *t, size_t capacity)
         t->order[i] = t->order[j];
         t->order[j] = swap;
     }
-    sz_token_cache_stats(t->cache, &stats);
-    t->resident = ((double)(resident_bytes() - before) - (double)(2 * want * sizeof(*all))) / (double)stats.entries;
+    t->resident = (double)(resident_bytes() - before) - (double)(2 * want * sizeof(*all)); /* without our own lists */
     free(all);
 }
 
-/* ns per lookup; `among` tokens from `from` on, in order (they are shuffled). */
+/* ns per lookup of the first `among` tokens, in order (they are shuffled), beginning at `from`. */
 static double lookups(const struct table *t, size_t from, size_t among, size_t count)
 {
     struct sz_identity out;
     double start = cpu_ns();
-    size_t hits = 0, at = from % t->n, end = at + among < t->n ? at + among : t->n, first = at;
+    size_t hits = 0;
 
-    for (size_t i = 0; i < count; i++) {
-        hits += sz_token_cache_get(t->cache, t->order[at], NOW, WALL, &out);
-        if (++at == end)
-            at = first;
+    for (size_t done = 0; done < count; from = 0) {
+        size_t run = among - from < count - done ? among - from : count - done;
+        for (size_t i = 0; i < run; i++)
+            hits += sz_token_cache_get(t->cache, t->order[from + i], NOW, WALL, &out);
+        done += run;
     }
     if (hits != count)
         abort();
@@ -178,7 +180,7 @@ static double puts_over(const struct table *t, size_t count)
     struct sz_identity id;
     double start;
 
-    identity_of(&id, 1);
+    identity_of(&id, 1, false);
     start = cpu_ns();
     for (size_t i = 0; i < count; i++)
         if (!sz_token_cache_put(t->cache, t->order[i % t->n], &id, NOW, SZ_NEVER))
@@ -210,23 +212,25 @@ static void *run(void *arg)
     return NULL;
 }
 
-/* Lookups per CPU second of two threads at once, over that of one thread alone. */
+/* Lookups per CPU second of two threads at once, each over what the same thread does alone on its CPU. */
 static double scaling(const struct table *t)
 {
     pthread_barrier_t barrier;
-    struct runner one = {t, NULL, 0, 0, 0};
-    struct runner two[2] = {{t, &barrier, 0, 0, 0}, {t, &barrier, t->n / 2, 1, 0}};
+    struct runner alone[2] = {{t, NULL, 0, 0, 0}, {t, NULL, t->n / 2, 1, 0}};
+    struct runner both[2] = {{t, &barrier, 0, 0, 0}, {t, &barrier, t->n / 2, 1, 0}};
     pthread_t threads[2];
 
-    must(pthread_create(&threads[0], NULL, run, &one));
-    pthread_join(threads[0], NULL);
+    for (int i = 0; i < 2; i++) {
+        must(pthread_create(&threads[i], NULL, run, &alone[i]));
+        pthread_join(threads[i], NULL);
+    }
     must(pthread_barrier_init(&barrier, NULL, 2));
     for (int i = 0; i < 2; i++)
-        must(pthread_create(&threads[i], NULL, run, &two[i]));
+        must(pthread_create(&threads[i], NULL, run, &both[i]));
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&barrier);
-    return one.ns / two[0].ns + one.ns / two[1].ns;
+    return alone[0].ns / both[0].ns + alone[1].ns / both[1].ns;
 }
 
 static double fingerprints(size_t size, size_t count)
@@ -262,58 +266,89 @@ static void print_figure(struct figure *f, bool last)
            f->name, f->unit, f->value[f->n / 2], f->value[0], f->value[f->n - 1], f->n, last ? "" : ",");
 }
 
-static void add(struct figure *f, double value)
+#define FIGURES(X)                  \
+    X(hit_hot_50000, "ns")          \
+    X(hit_cold_50000, "ns")         \
+    X(hit_chained_50000, "ns")      \
+    X(hit_hot_500000, "ns")         \
+    X(hit_cold_500000, "ns")        \
+    X(hit_chained_500000, "ns")     \
+    X(hit_cold_claims_500000, "ns") \
+    X(miss_500000, "ns")            \
+    X(put_500000, "ns")             \
+    X(two_threads_50000, "ratio")   \
+    X(two_threads_500000, "ratio")  \
+    X(fingerprint_900_bytes, "ns")  \
+    X(memory_50000, "bytes")        \
+    X(memory_500000, "bytes")       \
+    X(resident_50000, "bytes")
+
+#define AS_ENUM(name, unit) name,
+#define AS_ROW(name, unit)  [name] = {#name, unit, {0}, 0},
+enum { FIGURES(AS_ENUM) COUNT };
+static struct figure figures[] = {FIGURES(AS_ROW)};
+
+static void add(int figure, double value)
 {
+    struct figure *f = &figures[figure];
+
     f->value[f->n++] = value;
+}
+
+static void measure(const struct table *small, const struct table *large, const struct table *claims)
+{
+    add(hit_hot_50000, lookups(small, 0, 64, LOOKUPS));
+    add(hit_cold_50000, lookups(small, 0, small->n, LOOKUPS));
+    add(hit_chained_50000, chained(small, LOOKUPS));
+    add(hit_hot_500000, lookups(large, 0, 64, LOOKUPS));
+    add(hit_cold_500000, lookups(large, 0, large->n, LOOKUPS));
+    add(hit_chained_500000, chained(large, LOOKUPS));
+    add(hit_cold_claims_500000, lookups(claims, 0, claims->n, LOOKUPS));
+    add(miss_500000, misses(large, LOOKUPS));
+    add(put_500000, puts_over(large, LOOKUPS));
+    add(two_threads_50000, scaling(small));
+    add(two_threads_500000, scaling(large));
+    add(fingerprint_900_bytes, fingerprints(900, LOOKUPS / 4));
+}
+
+static double bytes_of(const struct table *t)
+{
+    struct sz_cache_stats stats;
+
+    sz_token_cache_stats(t->cache, &stats);
+    return (double)stats.bytes;
+}
+
+static void empty(struct table *t)
+{
+    sz_token_cache_free(&t->cache);
+    free(t->order);
 }
 
 int main(int argc, char **argv)
 {
-    static struct figure f[] = {
-        {"hit_hot_50000", "ns", {0}, 0},         {"hit_cold_50000", "ns", {0}, 0},
-        {"hit_chained_50000", "ns", {0}, 0},     {"hit_hot_500000", "ns", {0}, 0},
-        {"hit_cold_500000", "ns", {0}, 0},       {"hit_chained_500000", "ns", {0}, 0},
-        {"miss_500000", "ns", {0}, 0},           {"put_500000", "ns", {0}, 0},
-        {"two_threads_50000", "ratio", {0}, 0},  {"two_threads_500000", "ratio", {0}, 0},
-        {"fingerprint_900_bytes", "ns", {0}, 0}, {"memory_50000", "bytes", {0}, 0},
-        {"memory_500000", "bytes", {0}, 0},      {"resident_per_entry_50000", "bytes", {0}, 0},
-    };
     int repetitions = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 15;
-    struct table small = {0}, large = {0};
-    struct sz_cache_stats stats;
+    struct table small = {0}, large = {0}, claims = {0};
 
     if (repetitions < 1 || repetitions > REPETITIONS_MAX) {
         fprintf(stderr, "micro_l1: repetitions: 1 to %d\n", REPETITIONS_MAX);
         return 2;
     }
     sz_crypto_init();
-    fill(&small, 50000);
-    fill(&large, 500000);
-    for (int i = 0; i < repetitions; i++) {
-        add(&f[0], lookups(&small, 0, 64, LOOKUPS));
-        add(&f[1], lookups(&small, 0, small.n, LOOKUPS));
-        add(&f[2], chained(&small, LOOKUPS));
-        add(&f[3], lookups(&large, 0, 64, LOOKUPS));
-        add(&f[4], lookups(&large, 0, large.n, LOOKUPS));
-        add(&f[5], chained(&large, LOOKUPS));
-        add(&f[6], misses(&large, LOOKUPS));
-        add(&f[7], puts_over(&large, LOOKUPS));
-        add(&f[8], scaling(&small));
-        add(&f[9], scaling(&large));
-        add(&f[10], fingerprints(900, LOOKUPS / 4));
-    }
-    sz_token_cache_stats(small.cache, &stats);
-    add(&f[11], (double)stats.bytes);
-    add(&f[13], small.resident);
-    sz_token_cache_stats(large.cache, &stats);
-    add(&f[12], (double)stats.bytes);
+    fill(&small, 50000, false);
+    fill(&large, 500000, false);
+    fill(&claims, 500000, true);
+    for (int i = 0; i < repetitions; i++)
+        measure(&small, &large, &claims);
+    add(memory_50000, bytes_of(&small));
+    add(memory_500000, bytes_of(&large));
+    add(resident_50000, small.resident);
     printf("{\n  \"benchmark\": \"l1\",\n  \"lookups\": %d,\n  \"figures\": [\n", LOOKUPS);
-    for (size_t i = 0; i < SZ_COUNT(f); i++)
-        print_figure(&f[i], i + 1 == SZ_COUNT(f));
+    for (int i = 0; i < COUNT; i++)
+        print_figure(&figures[i], i + 1 == COUNT);
     printf("  ]\n}\n");
-    sz_token_cache_free(&small.cache);
-    sz_token_cache_free(&large.cache);
-    free(small.order);
-    free(large.order);
+    empty(&small);
+    empty(&large);
+    empty(&claims);
     return 0;
 }

@@ -22,8 +22,8 @@ void sz_mistakes_fini(struct sz_mistakes *m)
     memset(m, 0, sizeof(*m));
 }
 
-static void add(struct sz_mistakes *m, bool warning, struct sz_slice file, unsigned line, unsigned column,
-                const char *fmt, va_list args)
+static void SZ_PRINTF(6, 0) add(struct sz_mistakes *m, bool warning, struct sz_slice file, unsigned line,
+                                unsigned column, const char *fmt, va_list args)
 {
     if (!warning)
         m->errors++;

@@ -71,16 +71,17 @@ static enum sz_step judge(struct sz_txn *txn)
 
 /* ---- verifying ------------------------------------------------------------------------------------- */
 
+/*
+ * What only new keys can heal is kept: their generation ends it.  What time heals is not: a wall clock that is
+ * set right would have to wait for the entry, and only the issuer itself can sign such tokens.
+ */
 static void keep_rejection(struct sz_txn *txn, const struct sz_verified *verified)
 {
     struct sz_mono now = sz_loop_now(txn->worker->loop);
-    struct sz_wall wall = sz_loop_wall(txn->worker->loop);
-    struct sz_span ttl = txn->snapshot->conf->cache.negative_ttl;
-    struct sz_mono until = sz_after(now, ttl);
     if (verified->heals && verified->heals_at > 0)
-        until = sz_fact_end(now, wall, ttl, verified->heals_at);
+        return;
     sz_reject_cache_put(txn->worker->gate->rejects, txn->fingerprint, sz_issuers_generation(txn->snapshot->issuers),
-                        verified->reason, now, until);
+                        verified->reason, now, sz_after(now, txn->snapshot->conf->cache.negative_ttl));
 }
 
 static enum sz_step verify(struct sz_txn *txn)

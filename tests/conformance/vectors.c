@@ -56,8 +56,8 @@ static int run_one(const char *class_name, json_t *vector, vector_fn *passes)
     if (ok)
         return 0;
     bool must = strcmp(vector_text(vector, "level"), "must") == 0;
-    fprintf(stderr, "%s: %s mismatch: %s: expected %s, got %s\n", class_name, must ? "MUST" : "policy",
-            vector_text(vector, "id"), vector_text(vector, "expect"), got.s);
+    fprintf(stderr, "%s: %s mismatch: %s: expected %s, got %s: %s\n", class_name, must ? "MUST" : "policy",
+            vector_text(vector, "id"), vector_text(vector, "expect"), got.s, vector_text(vector, "reason"));
     return must ? 2 : 1;
 }
 
@@ -68,8 +68,9 @@ void vectors_run(const char *class_name, vector_fn *passes)
         cr_skip_test("no %s vectors in $SUBZERO_CONFORMANCE", class_name);
     char *line = NULL;
     size_t room = 0, total = 0, count[3] = {0};
-    while (getline(&line, &room, file) > 0) {
-        json_t *vector = json_loads(line, 0, NULL);
+    ssize_t n;
+    while ((n = getline(&line, &room, file)) > 0) {
+        json_t *vector = json_loadb(line, (size_t)n, JSON_ALLOW_NUL, NULL);
         cr_assert_not_null(vector);
         count[run_one(class_name, vector, passes)]++;
         total++;
