@@ -34,9 +34,8 @@ bool sz_addr_is_loopback(struct sz_addr a)
 int sz_addr_parse(struct sz_slice s, struct sz_addr *out)
 {
     char text[SZ_ADDR_TEXT];
-    if (s.n == 0 || s.n >= sizeof(text) || memchr(s.p, '\0', s.n) != NULL) {
+    if (s.n == 0 || s.n >= sizeof(text) || memchr(s.p, '\0', s.n) != NULL)
         return -EINVAL;
-    }
     memcpy(text, s.p, s.n);
     text[s.n] = '\0';
     uint8_t four[4];
@@ -53,9 +52,8 @@ int sz_addr_from_sockaddr(const struct sockaddr *sa, size_t len, struct sz_addr 
     struct sockaddr_in in;
     struct sockaddr_in6 in6;
     sa_family_t family = AF_UNSPEC;
-    if (len >= sizeof(family)) {
+    if (len >= sizeof(family))
         memcpy(&family, &sa->sa_family, sizeof(family));
-    }
     if (family == AF_INET && len >= sizeof(in)) {
         memcpy(&in, sa, sizeof(in));
         *out = from_v4(&in.sin_addr);
@@ -80,18 +78,16 @@ static struct sz_addr keep_bits(struct sz_addr a, unsigned bits)
 {
     for (unsigned i = 0; i < sizeof(a.b); i++) {
         unsigned kept = bits > 8 * i ? bits - 8 * i : 0;
-        if (kept < 8) {
+        if (kept < 8)
             a.b[i] &= (uint8_t)(0xFF00u >> kept);
-        }
     }
     return a;
 }
 
 struct sz_addr sz_addr_prefix(struct sz_addr a, unsigned bits)
 {
-    if (sz_addr_is_v4(a)) {
+    if (sz_addr_is_v4(a))
         return keep_bits(a, bits < 32 ? 96 + bits : 128);
-    }
     return keep_bits(a, bits < 128 ? bits : 128);
 }
 
@@ -120,9 +116,8 @@ int sz_cidr_parse(struct sz_slice s, struct sz_cidr *out, struct sz_text *why)
         return -EINVAL;
     }
     bool dotted = sz_find_byte(address, ':') < 0;
-    if (slash >= 0 && parse_bits(sz_from(s, (size_t)slash + 1), dotted, &range.bits, why) != 0) {
+    if (slash >= 0 && parse_bits(sz_from(s, (size_t)slash + 1), dotted, &range.bits, why) != 0)
         return -EINVAL;
-    }
     struct sz_cidr net = {keep_bits(range.net, range.bits), range.bits};
     if (!sz_addr_eq(net.net, range.net)) {
         char text[SZ_ADDR_TEXT];

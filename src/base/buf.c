@@ -13,9 +13,8 @@ enum { FIRST = 256 };
 /* Makes room for n more bytes and one spare (the NUL of printf); false: over the limit. */
 static bool reserve(struct sz_buf *b, size_t n)
 {
-    if (b->overflow) {
+    if (b->overflow)
         return false;
-    }
     size_t limit = b->limit != 0 ? b->limit : SIZE_MAX / 4;
     if (n > limit || b->n > limit - n) {
         b->overflow = true;
@@ -24,9 +23,8 @@ static bool reserve(struct sz_buf *b, size_t n)
     size_t need = b->n + n + 1;
     if (need > b->cap) {
         size_t cap = b->cap < FIRST ? FIRST : b->cap;
-        while (cap < need) {
+        while (cap < need)
             cap *= 2;
-        }
         b->p = sz_xrealloc(b->p, cap);
         b->cap = cap;
     }
@@ -35,9 +33,8 @@ static bool reserve(struct sz_buf *b, size_t n)
 
 void sz_buf_add(struct sz_buf *b, const void *bytes, size_t n)
 {
-    if (!reserve(b, n) || n == 0) {
+    if (!reserve(b, n) || n == 0)
         return;
-    }
     memcpy(b->p + b->n, bytes, n);
     b->n += n;
 }
@@ -57,9 +54,8 @@ void sz_buf_printf(struct sz_buf *b, const char *fmt, ...)
     int n = vsnprintf(room != 0 ? b->p + b->n : NULL, room, fmt, args);
     SZ_ASSERT(n >= 0);
     if (reserve(b, (size_t)n)) {
-        if ((size_t)n >= room) {
+        if ((size_t)n >= room)
             vsnprintf(b->p + b->n, (size_t)n + 1, fmt, again);
-        }
         b->n += (size_t)n;
     }
     va_end(again);

@@ -31,9 +31,8 @@ static size_t run_end(struct sz_slice s, size_t at)
     while (at < s.n) {
         unsigned char c = (unsigned char)s.p[at];
         size_t n = c < 0x80 ? is_plain_ascii(c) : plain_multibyte(sz_from(s, at));
-        if (n == 0) {
+        if (n == 0)
             break;
-        }
         at += n;
     }
     return at;
@@ -81,9 +80,8 @@ static struct sz_slice fitting(struct sz_slice s, size_t max)
         unsigned char c = (unsigned char)rest.p[0];
         size_t in = c < 0x80 ? is_plain_ascii(c) : plain_multibyte(rest);
         size_t out = in != 0 ? in : escape(rest, text, &in);
-        if (out > max) {
+        if (out > max)
             break;
-        }
         max -= out;
         at += in;
     }

@@ -62,13 +62,11 @@ static char *put(char *out, unsigned value, int width)
 
 static char *put_fraction(char *out, unsigned micro, int digits)
 {
-    if (digits == 0) {
+    if (digits == 0)
         return out;
-    }
     *out++ = '.';
-    if (digits <= 3) {
+    if (digits <= 3)
         return put(out, micro / 1000, 3);
-    }
     out = put(out, micro, 6);
     return digits <= 6 ? out : put(out, 0, 3); /* nine digits: the clock gives no more than six */
 }

@@ -40,9 +40,8 @@ static size_t encode(const char digits[64], const uint8_t *in, size_t n, char *o
         uint32_t v = (uint32_t)in[0] << 16 | (n == 2 ? (uint32_t)in[1] << 8 : 0);
         *out++ = digits[v >> 18];
         *out++ = digits[v >> 12 & 63];
-        if (n == 2) {
+        if (n == 2)
             *out++ = digits[v >> 6 & 63];
-        }
     }
     return (size_t)(out - start);
 }
@@ -51,13 +50,11 @@ static size_t encode(const char digits[64], const uint8_t *in, size_t n, char *o
 static int decode_tail(const uint8_t values[256], const uint8_t *in, size_t n, uint8_t *out)
 {
     uint32_t a = values[in[0]] - 1u, b = values[in[1]] - 1u, c = n == 3 ? values[in[2]] - 1u : 0;
-    if (((a | b | c) & ~63u) != 0 || (n == 2 ? (b & 15) != 0 : (c & 3) != 0)) {
+    if (((a | b | c) & ~63u) != 0 || (n == 2 ? (b & 15) != 0 : (c & 3) != 0))
         return -EINVAL;
-    }
     out[0] = (uint8_t)(a << 2 | b >> 4);
-    if (n == 3) {
+    if (n == 3)
         out[1] = (uint8_t)(b << 4 | c >> 2);
-    }
     return 0;
 }
 
@@ -66,21 +63,18 @@ static int decode(const uint8_t values[256], struct sz_slice s, uint8_t *out, si
 {
     const uint8_t *in = (const uint8_t *)s.p;
     size_t n = s.n;
-    if (n % 4 == 1) {
+    if (n % 4 == 1)
         return -EINVAL;
-    }
     for (; n >= 4; n -= 4, in += 4, out += 3) {
         uint32_t a = values[in[0]] - 1u, b = values[in[1]] - 1u, c = values[in[2]] - 1u, d = values[in[3]] - 1u;
-        if (((a | b | c | d) & ~63u) != 0) {
+        if (((a | b | c | d) & ~63u) != 0)
             return -EINVAL;
-        }
         out[0] = (uint8_t)(a << 2 | b >> 4);
         out[1] = (uint8_t)(b << 4 | c >> 2);
         out[2] = (uint8_t)(c << 6 | d);
     }
-    if (n != 0 && decode_tail(values, in, n, out) != 0) {
+    if (n != 0 && decode_tail(values, in, n, out) != 0)
         return -EINVAL;
-    }
     *out_n = SZ_B64_BYTES(s.n);
     return 0;
 }
@@ -98,21 +92,18 @@ int sz_b64url_decode(struct sz_slice s, void *out, size_t *out_n)
 size_t sz_b64_encode(const void *in, size_t n, char *out)
 {
     size_t len = encode(std_digits, in, n, out);
-    while (len % 4 != 0) {
+    while (len % 4 != 0)
         out[len++] = '=';
-    }
     return len;
 }
 
 int sz_b64_decode(struct sz_slice s, void *out, size_t *out_n)
 {
-    if (s.n % 4 != 0) {
+    if (s.n % 4 != 0)
         return -EINVAL;
-    }
     size_t pad = 0;
-    while (pad < 2 && pad < s.n && s.p[s.n - 1 - pad] == '=') {
+    while (pad < 2 && pad < s.n && s.p[s.n - 1 - pad] == '=')
         pad++;
-    }
     return decode(std_values, sz_sub(s, 0, s.n - pad), out, out_n);
 }
 

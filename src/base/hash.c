@@ -78,22 +78,19 @@ void sz_sha256(struct sz_slice s, uint8_t out[32])
 void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32])
 {
     uint8_t pad[BLOCK] = {0};
-    if (key.n > BLOCK) {
+    if (key.n > BLOCK)
         sz_sha256(key, pad);
-    } else if (key.n != 0) {
+    else if (key.n != 0)
         memcpy(pad, key.p, key.n);
-    }
-    for (size_t i = 0; i < BLOCK; i++) {
+    for (size_t i = 0; i < BLOCK; i++)
         pad[i] ^= 0x36;
-    }
     EVP_MD_CTX *ctx = begin();
     update(ctx, sz_slice(pad, BLOCK));
     update(ctx, s);
     uint8_t inner[DIGEST];
     finish(ctx, inner);
-    for (size_t i = 0; i < BLOCK; i++) {
+    for (size_t i = 0; i < BLOCK; i++)
         pad[i] ^= 0x36 ^ 0x5C;
-    }
     ctx = begin();
     update(ctx, sz_slice(pad, BLOCK));
     update(ctx, sz_slice(inner, DIGEST));

@@ -25,9 +25,8 @@ void sz_identity_init(struct sz_identity *id)
 static char *grow(struct sz_identity *id, size_t n)
 {
     SZ_ASSERT(id->text_n >= 1); /* sz_identity_init was forgotten */
-    if (n > SZ_IDENTITY_TEXT - (size_t)id->text_n) {
+    if (n > SZ_IDENTITY_TEXT - (size_t)id->text_n)
         return NULL;
-    }
     char *p = id->text + id->text_n;
     id->text_n = (uint16_t)(id->text_n + n);
     return p;
@@ -41,9 +40,8 @@ int sz_identity_add_text(struct sz_identity *id, struct sz_slice s, struct sz_te
     }
     uint16_t at = id->text_n;
     char *p = grow(id, s.n);
-    if (p == NULL) {
+    if (p == NULL)
         return -E2BIG;
-    }
     memcpy(p, s.p, s.n);
     *ref = (struct sz_text_ref){at, (uint16_t)s.n};
     return 0;
@@ -66,23 +64,19 @@ int sz_identity_add_claim(struct sz_identity *id, unsigned slot, enum sz_claim_t
     SZ_ASSERT(type != SZ_CLAIM_INTEGER || value.n == 8);
     SZ_ASSERT(type != SZ_CLAIM_BOOL || value.n == 1);
     SZ_ASSERT(id->claims.n == 0 || id->claims.at + id->claims.n == id->text_n); /* one run, nothing between */
-    if (value.n > SZ_IDENTITY_TEXT) {
+    if (value.n > SZ_IDENTITY_TEXT)
         return -E2BIG;
-    }
     uint16_t at = id->text_n;
     char *p = grow(id, CLAIM_HEAD + value.n);
-    if (p == NULL) {
+    if (p == NULL)
         return -E2BIG;
-    }
     p[0] = (char)slot;
     p[1] = (char)type;
     put_u16(p + 2, value.n);
-    if (value.n != 0) {
+    if (value.n != 0)
         memcpy(p + CLAIM_HEAD, value.p, value.n);
-    }
-    if (id->claims.n == 0) {
+    if (id->claims.n == 0)
         id->claims.at = at;
-    }
     id->claims.n = (uint16_t)(id->text_n - id->claims.at);
     return 0;
 }
@@ -97,9 +91,8 @@ static struct sz_claim read_claim(unsigned type, struct sz_slice value)
         break;
     case SZ_CLAIM_INTEGER: {
         uint64_t bits = 0;
-        for (size_t i = 0; i < 8 && i < value.n; i++) {
+        for (size_t i = 0; i < 8 && i < value.n; i++)
             bits |= (uint64_t)(unsigned char)value.p[i] << (8 * i);
-        }
         claim.integer = (int64_t)bits;
         break;
     }
@@ -118,17 +111,14 @@ static struct sz_claim read_claim(unsigned type, struct sz_slice value)
 struct sz_claim sz_identity_claim(const struct sz_identity *id, unsigned slot)
 {
     struct sz_slice rest = sz_identity_text(id, id->claims);
-    if ((size_t)id->claims.at + id->claims.n > id->text_n || id->text_n > SZ_IDENTITY_TEXT) {
+    if ((size_t)id->claims.at + id->claims.n > id->text_n || id->text_n > SZ_IDENTITY_TEXT)
         rest = SZ_NONE;
-    }
     while (rest.n >= CLAIM_HEAD) {
         size_t n = get_u16(rest.p + 2);
-        if (n > rest.n - CLAIM_HEAD) {
+        if (n > rest.n - CLAIM_HEAD)
             break;
-        }
-        if ((unsigned char)rest.p[0] == slot) {
+        if ((unsigned char)rest.p[0] == slot)
             return read_claim((unsigned char)rest.p[1], sz_slice(rest.p + CLAIM_HEAD, n));
-        }
         rest = sz_from(rest, CLAIM_HEAD + n);
     }
     return (struct sz_claim){.type = SZ_CLAIM_ABSENT};
@@ -137,13 +127,11 @@ struct sz_claim sz_identity_claim(const struct sz_identity *id, unsigned slot)
 bool sz_claim_next(struct sz_slice *rest, struct sz_slice *item)
 {
     *item = SZ_NONE;
-    if (rest->n < ITEM_HEAD) {
+    if (rest->n < ITEM_HEAD)
         return false;
-    }
     size_t n = get_u16(rest->p);
-    if (n > rest->n - ITEM_HEAD) {
+    if (n > rest->n - ITEM_HEAD)
         return false;
-    }
     *item = sz_slice(rest->p + ITEM_HEAD, n);
     *rest = sz_from(*rest, ITEM_HEAD + n);
     return true;

@@ -23,9 +23,8 @@ struct scan {
 
 static void skip_space(struct scan *s)
 {
-    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r')) {
+    while (s->p < s->end && (*s->p == ' ' || *s->p == '\t' || *s->p == '\n' || *s->p == '\r'))
         s->p++;
-    }
 }
 
 static bool take(struct scan *s, unsigned char c)
@@ -40,25 +39,21 @@ static bool take(struct scan *s, unsigned char c)
 static bool take_digits(struct scan *s)
 {
     const unsigned char *start = s->p;
-    while (s->p < s->end && *s->p >= '0' && *s->p <= '9') {
+    while (s->p < s->end && *s->p >= '0' && *s->p <= '9')
         s->p++;
-    }
     return s->p != start;
 }
 
 static bool take_number(struct scan *s)
 {
     take(s, '-');
-    if (!take(s, '0') && !take_digits(s)) {
+    if (!take(s, '0') && !take_digits(s))
         return false;
-    }
-    if (take(s, '.') && !take_digits(s)) {
+    if (take(s, '.') && !take_digits(s))
         return false;
-    }
     if (take(s, 'e') || take(s, 'E')) {
-        if (!take(s, '+')) {
+        if (!take(s, '+'))
             take(s, '-');
-        }
         return take_digits(s);
     }
     return true;
@@ -66,9 +61,8 @@ static bool take_number(struct scan *s)
 
 static bool take_word(struct scan *s, struct sz_slice word)
 {
-    if (!sz_starts_with(sz_slice(s->p, (size_t)(s->end - s->p)), word)) {
+    if (!sz_starts_with(sz_slice(s->p, (size_t)(s->end - s->p)), word))
         return false;
-    }
     s->p += word.n;
     return true;
 }
@@ -83,9 +77,8 @@ static bool take_hex4(struct scan *s, unsigned *code)
                          : c >= 'a' && c <= 'f' ? c - 'a' + 10
                          : c >= 'A' && c <= 'F' ? c - 'A' + 10
                                                 : 16;
-        if (digit == 16) {
+        if (digit == 16)
             return false;
-        }
         *code = *code << 4 | digit;
     }
     return true;
@@ -93,37 +86,31 @@ static bool take_hex4(struct scan *s, unsigned *code)
 
 static bool take_escape(struct scan *s, bool is_name)
 {
-    if (s->p == s->end) {
+    if (s->p == s->end)
         return false;
-    }
     if (*s->p != 'u') {
-        if (*s->p == 0 || strchr("\"\\/bfnrt", *s->p) == NULL) {
+        if (*s->p == 0 || strchr("\"\\/bfnrt", *s->p) == NULL)
             return false;
-        }
         s->p++;
         return true;
     }
     const unsigned char *start = s->p++;
     unsigned high, low;
-    if (!take_hex4(s, &high)) {
+    if (!take_hex4(s, &high))
         return false;
-    }
     bool ok = !(is_name && high == 0);
-    if (high >= 0xD800 && high <= 0xDFFF) {
+    if (high >= 0xD800 && high <= 0xDFFF)
         ok = high < 0xDC00 && take(s, '\\') && take(s, 'u') && take_hex4(s, &low) && low >= 0xDC00 && low <= 0xDFFF;
-    }
-    if (!ok) {
+    if (!ok)
         s->p = start; /* the message points at the escape, not behind it */
-    }
     return ok;
 }
 
 /* The text is known to be valid UTF-8, so bytes from 0x80 up need no look here. */
 static bool take_string(struct scan *s, bool is_name)
 {
-    if (!take(s, '"')) {
+    if (!take(s, '"'))
         return false;
-    }
     while (s->p < s->end && *s->p >= 0x20) {
         unsigned char c = *s->p;
         if (c == '"') {
@@ -131,9 +118,8 @@ static bool take_string(struct scan *s, bool is_name)
             return true;
         }
         s->p++;
-        if (c == '\\' && !take_escape(s, is_name)) {
+        if (c == '\\' && !take_escape(s, is_name))
             return false;
-        }
     }
     return false;
 }
@@ -141,9 +127,8 @@ static bool take_string(struct scan *s, bool is_name)
 static bool take_name(struct scan *s)
 {
     skip_space(s);
-    if (!take_string(s, true)) {
+    if (!take_string(s, true))
         return false;
-    }
     skip_space(s);
     return take(s, ':');
 }
@@ -155,9 +140,8 @@ static bool top_is_object(const struct scan *s)
 
 static bool open_container(struct scan *s, bool object)
 {
-    if (s->depth >= s->limit) {
+    if (s->depth >= s->limit)
         return false;
-    }
     uint64_t bit = UINT64_C(1) << (s->depth % 64);
     uint64_t *word = &s->in_object[s->depth / 64];
     *word = object ? *word | bit : *word & ~bit;
@@ -192,9 +176,8 @@ static bool take_follow(struct scan *s, bool *more)
             *more = true;
             return !object || take_name(s);
         }
-        if (!take(s, object ? '}' : ']')) {
+        if (!take(s, object ? '}' : ']'))
             return false;
-        }
         s->depth--;
     }
     *more = false;
@@ -206,24 +189,20 @@ static bool take_value(struct scan *s)
 {
     for (;;) {
         skip_space(s);
-        if (s->p == s->end) {
+        if (s->p == s->end)
             return false;
-        }
         bool object = *s->p == '{';
-        if (!object && *s->p != '[') {
+        if (!object && *s->p != '[')
             return take_scalar(s);
-        }
-        if (!open_container(s, object)) {
+        if (!open_container(s, object))
             return false;
-        }
         skip_space(s);
         if (take(s, object ? '}' : ']')) {
             s->depth--;
             return true;
         }
-        if (object && !take_name(s)) {
+        if (object && !take_name(s))
             return false;
-        }
     }
 }
 

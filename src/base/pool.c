@@ -25,9 +25,8 @@ void *sz_pool_zalloc(struct sz_pool *pool, size_t size)
 
 struct sz_slice sz_pool_dup(struct sz_pool *pool, struct sz_slice s)
 {
-    if (s.p == NULL) {
+    if (s.p == NULL)
         return SZ_NONE; /* absent stays absent */
-    }
     char *p = sz_pool_alloc(pool, s.n);
     memcpy(p, s.p, s.n);
     return sz_slice(p, s.n);
@@ -36,9 +35,8 @@ struct sz_slice sz_pool_dup(struct sz_pool *pool, struct sz_slice s)
 char *sz_pool_strdup(struct sz_pool *pool, struct sz_slice s)
 {
     char *p = sz_pool_alloc(pool, s.n + 1);
-    if (s.n != 0) {
+    if (s.n != 0)
         memcpy(p, s.p, s.n);
-    }
     p[s.n] = '\0';
     return p;
 }
@@ -76,9 +74,8 @@ static void *arena_alloc(struct sz_pool *pool, size_t size)
     struct sz_arena *arena = SZ_CONTAINER(pool, struct sz_arena, pool);
     SZ_ASSERT(size <= SIZE_MAX / 2);
     size_t want = (size + ALIGN - 1) / ALIGN * ALIGN;
-    if (want == 0) {
+    if (want == 0)
         want = ALIGN;
-    }
     if (want > CHUNK / 4 && want > arena->room - arena->used) {
         /* Large: a chunk of its own behind the current one, whose rest stays usable. */
         struct sz_arena_chunk *own = chunk_new(want);

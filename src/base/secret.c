@@ -21,9 +21,8 @@ void sz_random(void *out, size_t n)
 
 void sz_wipe(void *p, size_t n)
 {
-    if (n != 0) {
+    if (n != 0)
         sodium_memzero(p, n);
-    }
 }
 
 bool sz_secret_eq(struct sz_slice a, struct sz_slice b)

@@ -14,14 +14,11 @@ static unsigned char fold(unsigned char c)
 
 bool sz_ieq(struct sz_slice a, struct sz_slice b)
 {
-    if (a.n != b.n) {
+    if (a.n != b.n)
         return false;
-    }
-    for (size_t i = 0; i < a.n; i++) {
-        if (fold((unsigned char)a.p[i]) != fold((unsigned char)b.p[i])) {
+    for (size_t i = 0; i < a.n; i++)
+        if (fold((unsigned char)a.p[i]) != fold((unsigned char)b.p[i]))
             return false;
-        }
-    }
     return true;
 }
 
@@ -29,9 +26,8 @@ int sz_cmp(struct sz_slice a, struct sz_slice b)
 {
     size_t common = a.n < b.n ? a.n : b.n;
     int order = common == 0 ? 0 : memcmp(a.p, b.p, common);
-    if (order != 0) {
+    if (order != 0)
         return order;
-    }
     return (a.n > b.n) - (a.n < b.n);
 }
 
@@ -52,9 +48,8 @@ struct sz_slice sz_trim(struct sz_slice s)
         s.p++;
         s.n--;
     }
-    while (s.n > 0 && is_blank(s.p[s.n - 1])) {
+    while (s.n > 0 && is_blank(s.p[s.n - 1]))
         s.n--;
-    }
     return s;
 }
 
@@ -77,16 +72,14 @@ bool sz_split(struct sz_slice *rest, char sep, struct sz_slice *field)
 
 int sz_parse_u64(struct sz_slice s, uint64_t max, uint64_t *out)
 {
-    if (s.n == 0) {
+    if (s.n == 0)
         return -EINVAL;
-    }
     uint64_t value = 0;
     bool above = false;
     /* Reads on after the bound is passed: "99x" is malformed whatever the bound, and says so. */
     for (size_t i = 0; i < s.n; i++) {
-        if (s.p[i] < '0' || s.p[i] > '9') {
+        if (s.p[i] < '0' || s.p[i] > '9')
             return -EINVAL;
-        }
         uint64_t digit = (uint64_t)(s.p[i] - '0');
         if (above || value > (UINT64_MAX - digit) / 10) {
             above = true;
@@ -95,9 +88,8 @@ int sz_parse_u64(struct sz_slice s, uint64_t max, uint64_t *out)
         value = value * 10 + digit;
         above = value > max;
     }
-    if (above) {
+    if (above)
         return -ERANGE;
-    }
     *out = value;
     return 0;
 }

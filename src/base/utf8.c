@@ -29,23 +29,18 @@ static bool second_fits(unsigned char lead, unsigned char c)
 
 size_t sz_utf8_step(struct sz_slice s)
 {
-    if (s.n == 0) {
+    if (s.n == 0)
         return 0;
-    }
     const unsigned char *p = (const unsigned char *)s.p;
-    if (p[0] < 0x80) {
+    if (p[0] < 0x80)
         return 1;
-    }
     /* C0 and C1 would only start overlong forms; F5 and above lie outside Unicode. */
     size_t n = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
-    if (n == 0 || s.n < n || !second_fits(p[0], p[1])) {
+    if (n == 0 || s.n < n || !second_fits(p[0], p[1]))
         return 0;
-    }
-    for (size_t i = 2; i < n; i++) {
-        if (!is_tail(p[i])) {
+    for (size_t i = 2; i < n; i++)
+        if (!is_tail(p[i]))
             return 0;
-        }
-    }
     return n;
 }
 
@@ -62,9 +57,8 @@ size_t sz_utf8_prefix(struct sz_slice s)
             }
         }
         size_t n = sz_utf8_step(sz_from(s, at));
-        if (n == 0) {
+        if (n == 0)
             return at;
-        }
         at += n;
     }
     return s.n;

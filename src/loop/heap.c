@@ -23,9 +23,8 @@ static void sift_up(struct sz_heap *heap, size_t i, struct sz_heap_entry entry)
 {
     while (i > 0) {
         size_t parent = (i - 1) / 2;
-        if (heap->entries[parent].at.us <= entry.at.us) {
+        if (heap->entries[parent].at.us <= entry.at.us)
             break;
-        }
         place(heap, i, heap->entries[parent]);
         i = parent;
     }
@@ -36,15 +35,12 @@ static void sift_down(struct sz_heap *heap, size_t i, struct sz_heap_entry entry
 {
     for (;;) {
         size_t child = 2 * i + 1;
-        if (child >= heap->n) {
+        if (child >= heap->n)
             break;
-        }
-        if (child + 1 < heap->n && heap->entries[child + 1].at.us < heap->entries[child].at.us) {
+        if (child + 1 < heap->n && heap->entries[child + 1].at.us < heap->entries[child].at.us)
             child++;
-        }
-        if (entry.at.us <= heap->entries[child].at.us) {
+        if (entry.at.us <= heap->entries[child].at.us)
             break;
-        }
         place(heap, i, heap->entries[child]);
         i = child;
     }
@@ -54,11 +50,10 @@ static void sift_down(struct sz_heap *heap, size_t i, struct sz_heap_entry entry
 /* Puts an entry where the hole at i is, or wherever it belongs from there. */
 static void settle(struct sz_heap *heap, size_t i, struct sz_heap_entry entry)
 {
-    if (i > 0 && entry.at.us < heap->entries[(i - 1) / 2].at.us) {
+    if (i > 0 && entry.at.us < heap->entries[(i - 1) / 2].at.us)
         sift_up(heap, i, entry);
-    } else {
+    else
         sift_down(heap, i, entry);
-    }
 }
 
 void sz_heap_put(struct sz_heap *heap, struct sz_timer *timer, struct sz_mono at)
@@ -80,23 +75,20 @@ void sz_heap_put(struct sz_heap *heap, struct sz_timer *timer, struct sz_mono at
 
 void sz_heap_remove(struct sz_heap *heap, struct sz_timer *timer)
 {
-    if (timer->slot == 0) {
+    if (timer->slot == 0)
         return;
-    }
     size_t i = timer->slot - 1;
     SZ_ASSERT(i < heap->n && heap->entries[i].timer == timer);
     timer->slot = 0;
     heap->n--;
-    if (i != heap->n) {
+    if (i != heap->n)
         settle(heap, i, heap->entries[heap->n]);
-    }
 }
 
 struct sz_timer *sz_heap_due(struct sz_heap *heap, struct sz_mono now)
 {
-    if (heap->n == 0 || heap->entries[0].at.us > now.us) {
+    if (heap->n == 0 || heap->entries[0].at.us > now.us)
         return NULL;
-    }
     struct sz_timer *timer = heap->entries[0].timer;
     sz_heap_remove(heap, timer);
     return timer;
@@ -109,9 +101,8 @@ struct sz_mono sz_heap_next(const struct sz_heap *heap)
 
 void sz_heap_fini(struct sz_heap *heap)
 {
-    for (size_t i = 0; i < heap->n; i++) {
+    for (size_t i = 0; i < heap->n; i++)
         heap->entries[i].timer->slot = 0;
-    }
     free(heap->entries);
     *heap = (struct sz_heap){0};
 }

@@ -45,16 +45,14 @@ int sz_loop_init(struct sz_loop *loop, unsigned index, void (*read_clock)(struct
     loop->read_clock = read_clock;
     ring_init(&loop->deferred);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (loop->epoll < 0) {
+    if (loop->epoll < 0)
         return -errno;
-    }
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event wanted = {.events = EPOLLIN, .data.ptr = NULL};
     if (loop->wake < 0 || epoll_ctl(loop->epoll, EPOLL_CTL_ADD, loop->wake, &wanted) != 0) {
         int rc = -errno;
-        if (loop->wake >= 0) {
+        if (loop->wake >= 0)
             close(loop->wake);
-        }
         close(loop->epoll);
         return rc;
     }
@@ -63,9 +61,8 @@ int sz_loop_init(struct sz_loop *loop, unsigned index, void (*read_clock)(struct
 
 void sz_loop_fini(struct sz_loop *loop)
 {
-    while (loop->deferred.next != &loop->deferred) {
+    while (loop->deferred.next != &loop->deferred)
         ring_leave(loop->deferred.next);
-    }
     sz_heap_fini(&loop->timers);
     close(loop->wake);
     close(loop->epoll);
@@ -137,16 +134,14 @@ void sz_timer_cancel(struct sz_loop *loop, struct sz_timer *timer)
 
 void sz_defer_start(struct sz_loop *loop, struct sz_defer *defer)
 {
-    if (defer->prev == NULL) {
+    if (defer->prev == NULL)
         ring_append(&loop->deferred, defer);
-    }
 }
 
 void sz_defer_cancel(struct sz_defer *defer)
 {
-    if (defer->prev != NULL) {
+    if (defer->prev != NULL)
         ring_leave(defer);
-    }
 }
 
 static void wake_up(struct sz_loop *loop)
@@ -167,9 +162,8 @@ void sz_loop_post(struct sz_loop *loop, struct sz_msg *msg)
     } while (
         !atomic_compare_exchange_weak_explicit(&loop->inbox, &first, msg, memory_order_release, memory_order_relaxed));
     /* Whoever posts into an empty inbox wakes; the loop empties it only after it has cleared the wake-up. */
-    if (first == NULL) {
+    if (first == NULL)
         wake_up(loop);
-    }
 }
 
 void sz_loop_stop(struct sz_loop *loop)
@@ -186,13 +180,11 @@ void sz_loop_turn_begin(struct sz_loop *loop)
 
 int32_t sz_loop_wait_ms(const struct sz_loop *loop, struct sz_mono now)
 {
-    if (sz_loop_is_busy(loop)) {
+    if (sz_loop_is_busy(loop))
         return 0;
-    }
     int64_t at = sz_heap_next(&loop->timers).us;
-    if (at <= now.us) {
+    if (at <= now.us)
         return 0;
-    }
     int64_t ms = (at - now.us - 1) / 1000 + 1;
     return ms < INT32_MAX ? (int32_t)ms : INT32_MAX;
 }
@@ -232,9 +224,8 @@ void sz_loop_dispatch(struct sz_loop *loop)
 
 static void run_deferred(struct sz_loop *loop)
 {
-    if (loop->deferred.next == &loop->deferred) {
+    if (loop->deferred.next == &loop->deferred)
         return;
-    }
     /* Taken over as a whole: what is deferred from now on waits for the next turn, behind new events. */
     struct sz_defer batch = {.next = loop->deferred.next, .prev = loop->deferred.prev};
     batch.next->prev = &batch.next;
@@ -250,8 +241,7 @@ static void run_deferred(struct sz_loop *loop)
 void sz_loop_turn_end(struct sz_loop *loop)
 {
     struct sz_timer *timer;
-    while (loop->timers.n != 0 && (timer = sz_heap_due(&loop->timers, sz_loop_now(loop))) != NULL) {
+    while (loop->timers.n != 0 && (timer = sz_heap_due(&loop->timers, sz_loop_now(loop))) != NULL)
         timer->on_fire(timer);
-    }
     run_deferred(loop);
 }

@@ -46,9 +46,8 @@ struct sz_loop *sz_loop_new(unsigned index)
 void sz_loop_free(struct sz_loop **loop)
 {
     struct sz_loop *self = *loop;
-    if (self == NULL) {
+    if (self == NULL)
         return;
-    }
     *loop = NULL;
     h2o_evloop_destroy(self->native);
     sz_loop_fini(self);
@@ -65,9 +64,8 @@ static void wait_and_serve(struct sz_loop *loop)
 {
     int32_t wait = sz_loop_wait_ms(loop, sz_mono_read());
     while (h2o_evloop_run(loop->native, wait) != 0) {
-        if (errno == EINTR) {
+        if (errno == EINTR)
             return;
-        }
         SZ_ASSERT(errno == ENOMEM || errno == ENOSPC); /* the rest are descriptors that we mishandled */
         wait = 0;
     }

@@ -36,9 +36,8 @@ struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(voi
 
 void sz_watch_set(struct sz_watch *watch, unsigned events)
 {
-    if (events == watch->wanted) {
+    if (events == watch->wanted)
         return;
-    }
     struct epoll_event wanted = {.data.ptr = watch};
     wanted.events = ((events & SZ_READ) != 0 ? EPOLLIN : 0u) | ((events & SZ_WRITE) != 0 ? EPOLLOUT : 0u);
     /* Taken out rather than set to nothing: epoll would go on reporting a hang-up. */
@@ -52,9 +51,8 @@ void sz_watch_set(struct sz_watch *watch, unsigned events)
 void sz_watch_free(struct sz_watch **watch)
 {
     struct sz_watch *w = *watch;
-    if (w == NULL) {
+    if (w == NULL)
         return;
-    }
     *watch = NULL;
     sz_watch_set(w, 0);
     if (w->loop->dispatching) {
@@ -77,16 +75,13 @@ static void bury(struct sz_loop *loop)
 static void deliver(struct sz_watch *watch, uint32_t happened)
 {
     unsigned events = 0;
-    if ((happened & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) {
+    if ((happened & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0)
         events |= SZ_READ;
-    }
-    if ((happened & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+    if ((happened & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0)
         events |= SZ_WRITE;
-    }
     events &= watch->wanted; /* may have changed, or been freed, since epoll answered */
-    if (events != 0) {
+    if (events != 0)
         watch->on_ready(watch->arg, watch->fd, events);
-    }
 }
 
 bool sz_watch_dispatch(struct sz_loop *loop)
@@ -97,11 +92,10 @@ bool sz_watch_dispatch(struct sz_loop *loop)
     loop->dispatching = true;
     for (int i = 0; i < n; i++) {
         struct sz_watch *watch = ready[i].data.ptr;
-        if (watch == NULL) {
+        if (watch == NULL)
             woken = true; /* the loop's own eventfd */
-        } else {
+        else
             deliver(watch, ready[i].events);
-        }
     }
     loop->dispatching = false;
     bury(loop);

@@ -7,9 +7,8 @@
 
 static void add_text(struct sz_buf *out, struct sz_slice name, struct sz_slice value)
 {
-    if (value.p == NULL) {
+    if (value.p == NULL)
         return;
-    }
     sz_buf_adds(out, name);
     sz_buf_json_cut(out, value, SZ_ACCESS_FIELD_MAX);
 }

@@ -31,11 +31,9 @@ void sz_cells_init(unsigned threads)
 
 void sz_cells_fini(void)
 {
-    for (unsigned t = 0; all != NULL && t <= shared; t++) {
-        for (unsigned c = 0; c < CHUNKS; c++) {
+    for (unsigned t = 0; all != NULL && t <= shared; t++)
+        for (unsigned c = 0; c < CHUNKS; c++)
             free(atomic_load_explicit(&all[t].chunks[c], memory_order_relaxed));
-        }
-    }
     free(all);
     all = NULL;
 }
@@ -54,15 +52,12 @@ static void add_chunk(unsigned chunk)
 bool sz_cells_add(unsigned n, uint32_t *at)
 {
     uint32_t start = used;
-    if (start % CHUNK + n > CHUNK) {
+    if (start % CHUNK + n > CHUNK)
         start = (start / CHUNK + 1) * CHUNK;
-    }
-    if (start + n > CHUNK * CHUNKS) {
+    if (start + n > CHUNK * CHUNKS)
         return false;
-    }
-    if (start % CHUNK == 0) {
+    if (start % CHUNK == 0)
         add_chunk(start / CHUNK);
-    }
     used = start + n;
     *at = start;
     return true;
@@ -71,9 +66,8 @@ bool sz_cells_add(unsigned n, uint32_t *at)
 /* NULL before sz_metrics_init, so that a module can be tested without metrics. */
 static _Atomic uint64_t *cell_of(unsigned thread, uint32_t at)
 {
-    if (SZ_UNLIKELY(all == NULL || at >= CHUNK * CHUNKS)) {
+    if (SZ_UNLIKELY(all == NULL || at >= CHUNK * CHUNKS))
         return NULL;
-    }
     _Atomic uint64_t *chunk = atomic_load_explicit(&all[thread].chunks[at / CHUNK], memory_order_acquire);
     return chunk == NULL ? NULL : chunk + at % CHUNK;
 }
@@ -82,9 +76,8 @@ static void add(unsigned thread, uint32_t at, uint64_t by)
 {
     if (thread >= shared) {
         _Atomic uint64_t *cell = cell_of(shared, at);
-        if (cell != NULL) {
+        if (cell != NULL)
             atomic_fetch_add_explicit(cell, by, memory_order_relaxed);
-        }
         return;
     }
     _Atomic uint64_t *cell = cell_of(thread, at);
@@ -107,18 +100,16 @@ void sz_gauge_add(unsigned thread, struct sz_series series, int64_t by)
 void sz_gauge_set(struct sz_series series, int64_t value)
 {
     _Atomic uint64_t *cell = cell_of(shared, series.at);
-    if (cell != NULL) {
+    if (cell != NULL)
         atomic_store_explicit(cell, (uint64_t)value, memory_order_relaxed);
-    }
 }
 
 void sz_observe(unsigned thread, struct sz_series series, struct sz_span span)
 {
     int64_t us = span.us > 0 ? span.us : 0;
     uint32_t bucket = 0;
-    while (bucket < SZ_BUCKETS && us > sz_bucket_us[bucket]) {
+    while (bucket < SZ_BUCKETS && us > sz_bucket_us[bucket])
         bucket++;
-    }
     add(thread, series.at + bucket, 1);
     add(thread, series.at + SZ_BUCKETS + 1, (uint64_t)us);
 }

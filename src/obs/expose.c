@@ -59,13 +59,11 @@ void sz_collectors_fini(void)
 void sz_expose_head(struct sz_buf *out, const char *name, const char *type, const char *help)
 {
     sz_buf_printf(out, "# HELP %s ", name);
-    for (const char *p = help; *p != '\0'; p++) {
-        if (*p == '\n' || *p == '\\') {
+    for (const char *p = help; *p != '\0'; p++)
+        if (*p == '\n' || *p == '\\')
             sz_buf_adds(out, *p == '\n' ? SZ_S("\\n") : SZ_S("\\\\"));
-        } else {
+        else
             sz_buf_add(out, p, 1);
-        }
-    }
     sz_buf_printf(out, "\n# TYPE %s %s\n", name, type);
 }
 
@@ -76,9 +74,8 @@ static void add_name(struct sz_buf *out, const struct sz_series_row *row, const 
     if (row->labels.n != 0 || le != NULL) {
         sz_buf_add(out, "{", 1);
         sz_buf_adds(out, row->labels);
-        if (le != NULL) {
+        if (le != NULL)
             sz_buf_printf(out, "%sle=\"%s\"", row->labels.n != 0 ? "," : "", le);
-        }
         sz_buf_add(out, "}", 1);
     }
     sz_buf_add(out, " ", 1);
@@ -102,15 +99,13 @@ static void add_histogram(struct sz_buf *out, const struct sz_series_row *row)
 static void add_sample(struct sz_buf *out, const struct sz_series_row *row)
 {
     uint64_t value = sz_cell_sum(row->handle.at);
-    if (row->metric == SZ_METRIC_log_lost) {
+    if (row->metric == SZ_METRIC_log_lost)
         value += sz_log_lost(); /* the log's threads know nothing of metrics */
-    }
     add_name(out, row, "", NULL);
-    if (sz_metric_rows[row->metric].kind == SZ_KIND_GAUGE) {
+    if (sz_metric_rows[row->metric].kind == SZ_KIND_GAUGE)
         sz_buf_printf(out, "%" PRId64 "\n", (int64_t)value);
-    } else {
+    else
         sz_buf_printf(out, "%" PRIu64 "\n", value);
-    }
 }
 
 static void add_metric(struct sz_buf *out, enum sz_metric metric)
@@ -118,32 +113,27 @@ static void add_metric(struct sz_buf *out, enum sz_metric metric)
     static const char *const types[] = {"counter", "gauge", "histogram"};
     const struct sz_metric_row *info = &sz_metric_rows[metric];
     const struct sz_series_row *row = sz_series_first(metric);
-    if (row == NULL) {
+    if (row == NULL)
         return;
-    }
     sz_expose_head(out, info->name, types[info->kind], info->help);
-    for (; row != NULL; row = atomic_load_explicit(&row->next, memory_order_acquire)) {
-        if (info->kind == SZ_KIND_HISTOGRAM) {
+    for (; row != NULL; row = atomic_load_explicit(&row->next, memory_order_acquire))
+        if (info->kind == SZ_KIND_HISTOGRAM)
             add_histogram(out, row);
-        } else {
+        else
             add_sample(out, row);
-        }
-    }
 }
 
 void sz_metrics_expose(struct sz_buf *out)
 {
-    for (unsigned m = 0; m < SZ_METRIC_COUNT; m++) {
+    for (unsigned m = 0; m < SZ_METRIC_COUNT; m++)
         add_metric(out, m);
-    }
     /* Copied: nobody is called under the lock. */
     struct collector v[COLLECTORS_MAX];
     pthread_mutex_lock(&collectors.lock);
     unsigned n = collectors.n;
     memcpy(v, collectors.v, n * sizeof(v[0]));
     pthread_mutex_unlock(&collectors.lock);
-    for (unsigned i = 0; i < n; i++) {
+    for (unsigned i = 0; i < n; i++)
         v[i].collect(v[i].arg, out);
-    }
     sz_process_expose(out);
 }

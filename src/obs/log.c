@@ -20,9 +20,8 @@ static _Atomic int least = SZ_LOG_INFO;
 int sz_log_start(int fd, enum sz_log_level lowest)
 {
     int rc = sz_writer_start(fd);
-    if (rc == 0) {
+    if (rc == 0)
         atomic_store_explicit(&least, (int)lowest, memory_order_relaxed);
-    }
     return rc;
 }
 
@@ -39,9 +38,8 @@ uint64_t sz_log_lost(void)
 /* `line` ends in a newline. */
 static bool emit(struct sz_slice line)
 {
-    if (sz_writer_running()) {
+    if (sz_writer_running())
         return sz_writer_push(line);
-    }
     ssize_t n;
     do {
         n = write(STDERR_FILENO, line.p, line.n);
@@ -67,9 +65,8 @@ static const char *level_name(enum sz_log_level level)
 
 void sz_log(enum sz_log_level level, const char *component, const char *fmt, ...)
 {
-    if ((int)level < atomic_load_explicit(&least, memory_order_relaxed)) {
+    if ((int)level < atomic_load_explicit(&least, memory_order_relaxed))
         return;
-    }
     char message[MESSAGE];
     va_list args;
     va_start(args, fmt);

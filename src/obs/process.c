@@ -35,9 +35,8 @@ static void add_memory(struct sz_buf *out)
 {
     char text[128];
     int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
+    if (fd < 0)
         return;
-    }
     ssize_t n = read(fd, text, sizeof(text) - 1);
     close(fd);
     text[n > 0 ? n : 0] = '\0';
@@ -57,13 +56,11 @@ static bool count_fds(uint64_t *count)
         return true;
     }
     DIR *dir = opendir("/proc/self/fd");
-    if (dir == NULL) {
+    if (dir == NULL)
         return false;
-    }
     uint64_t n = 0;
-    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir)) {
+    for (struct dirent *e = readdir(dir); e != NULL; e = readdir(dir))
         n += e->d_name[0] != '.';
-    }
     closedir(dir);
     *count = n - 1; /* without the directory's own */
     return true;
@@ -72,13 +69,11 @@ static bool count_fds(uint64_t *count)
 static void add_fds(struct sz_buf *out)
 {
     uint64_t open_fds;
-    if (count_fds(&open_fds)) {
+    if (count_fds(&open_fds))
         add_gauge(out, "process_open_fds", "Number of open file descriptors.", open_fds);
-    }
     struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
         add_gauge(out, "process_max_fds", "Maximum number of open file descriptors.", limit.rlim_cur);
-    }
 }
 
 static void add_seconds(struct sz_buf *out, const char *name, const char *type, const char *help, uint64_t us)

@@ -18,13 +18,11 @@ static uint64_t record_size(uint64_t n)
 
 int sz_ring_map(struct sz_ring *ring)
 {
-    if (ring->bytes != NULL) {
+    if (ring->bytes != NULL)
         return 0;
-    }
     void *p = mmap(NULL, SZ_RING_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) {
+    if (p == MAP_FAILED)
         return -errno;
-    }
     ring->bytes = p;
     return 0;
 }
@@ -36,9 +34,8 @@ bool sz_ring_push(struct sz_ring *ring, struct sz_slice s)
     uint64_t at = atomic_load_explicit(&ring->head, memory_order_relaxed);
     do {
         /* Acquire: what the reader zeroed before it moved the tail is done. */
-        if (at + size - atomic_load_explicit(&ring->tail, memory_order_acquire) > SZ_RING_SIZE) {
+        if (at + size - atomic_load_explicit(&ring->tail, memory_order_acquire) > SZ_RING_SIZE)
             return false;
-        }
     } while (!atomic_compare_exchange_weak_explicit(&ring->head, &at, at + size, memory_order_relaxed,
                                                     memory_order_relaxed));
     size_t from = (at + HEAD) % SZ_RING_SIZE;
@@ -56,15 +53,13 @@ struct sz_ring_view sz_ring_peek(struct sz_ring *ring, struct iovec *iov, unsign
     uint64_t start = view.end;
     while (view.pieces + 2 <= max && view.end - start < SZ_RING_SIZE) {
         uint64_t n = atomic_load(head_word(ring, view.end));
-        if (n == 0) {
+        if (n == 0)
             break;
-        }
         size_t from = (view.end + HEAD) % SZ_RING_SIZE;
         size_t first = SZ_RING_SIZE - from < n ? SZ_RING_SIZE - from : n;
         iov[view.pieces++] = (struct iovec){ring->bytes + from, first};
-        if (first < n) {
+        if (first < n)
             iov[view.pieces++] = (struct iovec){ring->bytes, n - first};
-        }
         view.end += record_size(n);
         view.records++;
         view.bytes += n;

@@ -39,9 +39,8 @@ static void add_value(struct sz_buf *b, struct sz_slice value)
         } else if (value.p[at] == '\n') {
             sz_buf_adds(b, SZ_S("\\n"));
         } else {
-            if (value.p[at] == '"' || value.p[at] == '\\') {
+            if (value.p[at] == '"' || value.p[at] == '\\')
                 sz_buf_add(b, "\\", 1);
-            }
             sz_buf_add(b, value.p + at, n);
         }
         at += n;
@@ -52,9 +51,8 @@ static void add_value(struct sz_buf *b, struct sz_slice value)
 static void render(struct sz_buf *b, enum sz_metric metric, const char *const *values)
 {
     struct sz_slice names = sz_cstr(sz_metric_rows[metric].labels), name;
-    if (names.n == 0) {
+    if (names.n == 0)
         return;
-    }
     for (size_t i = 0; sz_split(&names, ',', &name); i++) {
         sz_buf_printf(b, "%s%.*s=\"", i == 0 ? "" : ",", SZ_FMT(name));
         add_value(b, values == NULL ? SZ_S("other") : sz_cstr(values[i]));
@@ -69,9 +67,8 @@ static struct sz_series_row **slot_of(enum sz_metric metric, struct sz_slice lab
     size_t i = (size_t)(sz_hash64(&key, labels) + (uint64_t)metric * 0x9E3779B97F4A7C15u);
     for (;; i++) {
         struct sz_series_row **slot = &reg.slots[i & (reg.slots_n - 1)];
-        if (*slot == NULL || ((*slot)->metric == metric && sz_eq((*slot)->labels, labels))) {
+        if (*slot == NULL || ((*slot)->metric == metric && sz_eq((*slot)->labels, labels)))
             return slot;
-        }
     }
 }
 
@@ -81,23 +78,19 @@ static void grow(void)
     size_t old_n = reg.slots_n;
     reg.slots_n = old_n == 0 ? 256 : old_n * 2;
     reg.slots = sz_xcalloc(reg.slots_n, sizeof(struct sz_series_row *));
-    for (size_t i = 0; i < old_n; i++) {
-        if (old[i] != NULL) {
+    for (size_t i = 0; i < old_n; i++)
+        if (old[i] != NULL)
             *slot_of(old[i]->metric, old[i]->labels) = old[i];
-        }
-    }
     free(old);
 }
 
 static const struct sz_series_row *create(enum sz_metric metric, struct sz_slice labels)
 {
     uint32_t at;
-    if (!sz_cells_add(sz_metric_rows[metric].kind == SZ_KIND_HISTOGRAM ? SZ_HISTOGRAM_CELLS : 1, &at)) {
+    if (!sz_cells_add(sz_metric_rows[metric].kind == SZ_KIND_HISTOGRAM ? SZ_HISTOGRAM_CELLS : 1, &at))
         return NULL;
-    }
-    if (2 * (reg.rows + 1) > reg.slots_n) {
+    if (2 * (reg.rows + 1) > reg.slots_n)
         grow();
-    }
     struct sz_series_row *row = sz_pool_zalloc(&reg.arena.pool, sizeof(*row));
     row->handle.at = at;
     row->metric = metric;
@@ -116,9 +109,8 @@ static const struct sz_series_row *find_or_create(enum sz_metric metric, const c
     render(&labels, metric, values);
     const struct sz_series_row *row = reg.slots_n == 0 ? NULL : *slot_of(metric, sz_buf_slice(&labels));
     /* The overflow series, one a metric, come on top of the limit. */
-    if (row == NULL && (reg.rows < SZ_SERIES_MAX || values == NULL)) {
+    if (row == NULL && (reg.rows < SZ_SERIES_MAX || values == NULL))
         row = create(metric, sz_buf_slice(&labels));
-    }
     sz_buf_fini(&labels);
     return row;
 }
@@ -130,9 +122,8 @@ struct sz_series sz_series(enum sz_metric metric, const char *const *values)
     pthread_mutex_lock(&reg.lock);
     if (reg.ready) {
         const struct sz_series_row *row = find_or_create(metric, values != NULL ? values : none);
-        if (row == NULL) {
+        if (row == NULL)
             row = find_or_create(metric, NULL);
-        }
         SZ_ASSERT(row != NULL);
         handle = row->handle;
     }
@@ -152,11 +143,9 @@ void sz_registry_init(void)
     reg.ready = true;
     pthread_mutex_unlock(&reg.lock);
     /* What has no labels is there from the start, at 0: a rate over it then sees its first step. */
-    for (unsigned m = 0; m < SZ_METRIC_COUNT; m++) {
-        if (sz_metric_rows[m].labels[0] == '\0') {
+    for (unsigned m = 0; m < SZ_METRIC_COUNT; m++)
+        if (sz_metric_rows[m].labels[0] == '\0')
             sz_series(m, NULL);
-        }
-    }
 }
 
 void sz_registry_fini(void)

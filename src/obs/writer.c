@@ -57,9 +57,8 @@ static void futex_wake(_Atomic uint32_t *word)
 
 static void wake(void)
 {
-    if (atomic_exchange(&w.state, AWAKE) != AWAKE) {
+    if (atomic_exchange(&w.state, AWAKE) != AWAKE)
         futex_wake(&w.state);
-    }
 }
 
 bool sz_writer_push(struct sz_slice line)
@@ -69,9 +68,8 @@ bool sz_writer_push(struct sz_slice line)
         return false;
     }
     uint32_t state = atomic_load(&w.state);
-    if (state == ASLEEP || (state == NAPPING && sz_ring_used(&w.ring) > SZ_RING_SIZE / 2)) {
+    if (state == ASLEEP || (state == NAPPING && sz_ring_used(&w.ring) > SZ_RING_SIZE / 2))
         wake();
-    }
     return true;
 }
 
@@ -93,9 +91,8 @@ bool sz_writer_running(void)
 /* True when it is worth trying again after a failed write. */
 static bool may_retry(int error)
 {
-    if (atomic_load(&w.give_up)) {
+    if (atomic_load(&w.give_up))
         return false;
-    }
     if (error == EAGAIN) {
         struct pollfd p = {.fd = w.fd, .events = POLLOUT};
         poll(&p, 1, -1);
@@ -135,11 +132,10 @@ static bool write_lines(struct iovec *iov, unsigned n)
 {
     static char newline = '\n';
     iov[0] = (struct iovec){&newline, 1};
-    if (w.mid_line) {
+    if (w.mid_line)
         n++;
-    } else {
+    else
         iov++;
-    }
     while (n > 0) {
         ssize_t written = writev(w.fd, iov, (int)n);
         if (written > 0) {
@@ -155,18 +151,16 @@ static bool write_lines(struct iovec *iov, unsigned n)
 static void write_lost(void)
 {
     uint64_t lost = sz_writer_lost();
-    if (lost == w.lost_told) {
+    if (lost == w.lost_told)
         return;
-    }
     char time[32], line[160];
     sz_wall_format(sz_wall_read(), 3, time);
     int n = snprintf(line, sizeof(line),
                      "{\"time\":\"%s\",\"level\":\"warn\",\"component\":\"log\",\"message\":\"lost: %llu\"}\n", time,
                      (unsigned long long)(lost - w.lost_told));
     struct iovec iov[2] = {[1] = {line, (size_t)n}};
-    if (write_lines(iov, 1)) {
+    if (write_lines(iov, 1))
         w.lost_told = lost;
-    }
 }
 
 /* Writes what there is, as far as one call goes; false when there was nothing. */
@@ -174,12 +168,10 @@ static bool write_batch(void)
 {
     struct iovec iov[1 + PIECES];
     struct sz_ring_view view = sz_ring_peek(&w.ring, iov + 1, PIECES);
-    if (view.pieces == 0) {
+    if (view.pieces == 0)
         return false;
-    }
-    if (!write_lines(iov, view.pieces)) {
+    if (!write_lines(iov, view.pieces))
         sz_writer_count_lost(view.records);
-    }
     sz_ring_release(&w.ring, &view);
     return true;
 }
@@ -194,9 +186,8 @@ static void sleep_until_woken(void)
     struct iovec iov[2];
     atomic_store(&w.state, ASLEEP);
     /* One more look after that is known: whoever pushed or stopped before did not wake us. */
-    if (sz_ring_peek(&w.ring, iov, 2).pieces == 0 && !stopping()) {
+    if (sz_ring_peek(&w.ring, iov, 2).pieces == 0 && !stopping())
         futex_wait(&w.state, ASLEEP, NULL);
-    }
     atomic_store(&w.state, AWAKE);
 }
 
@@ -205,9 +196,8 @@ static void nap(void)
     /* Lines that come meanwhile are what the nap is for: no look at the ring before it. */
     const struct timespec timeout = {.tv_nsec = NAP_MS * 1000000};
     atomic_store(&w.state, NAPPING);
-    if (!stopping()) {
+    if (!stopping())
         futex_wait(&w.state, NAPPING, &timeout);
-    }
     atomic_store(&w.state, AWAKE);
 }
 
@@ -217,15 +207,13 @@ static void *run(void *arg)
     while (!stop) {
         stop = stopping(); /* asked before the look at the ring: what was queued before a stop is written */
         bool wrote = false;
-        while (!atomic_load(&w.give_up) && write_batch()) {
+        while (!atomic_load(&w.give_up) && write_batch())
             wrote = true;
-        }
         write_lost();
-        if (wrote) {
+        if (wrote)
             nap();
-        } else {
+        else
             sleep_until_woken();
-        }
     }
     atomic_store(&w.finished, 1);
     futex_wake(&w.finished);
@@ -239,13 +227,11 @@ static void on_interrupt(int number)
 
 int sz_writer_start(int fd)
 {
-    if (sz_writer_running()) {
+    if (sz_writer_running())
         return -EALREADY;
-    }
     int rc = sz_ring_map(&w.ring);
-    if (rc != 0) {
+    if (rc != 0)
         return rc;
-    }
     w.fd = fd;
     w.mid_line = false;
     atomic_store(&w.stop, false);
@@ -260,9 +246,8 @@ int sz_writer_start(int fd)
     pthread_sigmask(SIG_SETMASK, &most, &before);
     rc = pthread_create(&w.thread, NULL, run, NULL);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (rc != 0) {
+    if (rc != 0)
         return -rc;
-    }
     pthread_setname_np(w.thread, "subzero-log");
     atomic_store_explicit(&w.running, true, memory_order_release);
     return 0;
@@ -291,9 +276,8 @@ static void drop_rest(void)
 
 void sz_writer_stop(void)
 {
-    if (!sz_writer_running()) {
+    if (!sz_writer_running())
         return;
-    }
     atomic_store_explicit(&w.running, false, memory_order_release);
     atomic_store(&w.stop, true); /* against the writer that says it sleeps and then looks here */
     wake();

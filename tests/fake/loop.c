@@ -77,9 +77,8 @@ void fake_loop_settle(struct sz_loop *loop)
     int turns = 0;
     do {
         turn(loop, 0);
-        if (sz_heap_next(&loop->timers).us == fake(loop)->now.us + 1) {
+        if (sz_heap_next(&loop->timers).us == fake(loop)->now.us + 1)
             fake_loop_advance(loop, SZ_US(1));
-        }
         SZ_ASSERT(++turns < SETTLE_TURNS);
     } while (sz_loop_wait_ms(loop, fake(loop)->now) == 0);
 }
@@ -92,9 +91,8 @@ void fake_loop_run_for(struct sz_loop *loop, struct sz_span by)
         fake_loop_advance(loop, sz_between(fake(loop)->now, sz_heap_next(&loop->timers)));
         fake_loop_settle(loop);
     }
-    if (fake(loop)->now.us < end.us) {
+    if (fake(loop)->now.us < end.us)
         fake_loop_advance(loop, sz_between(fake(loop)->now, end));
-    }
     fake_loop_settle(loop);
 }
 
@@ -103,9 +101,8 @@ bool fake_loop_run_until(struct sz_loop *loop, bool (*done)(void *arg), void *ar
     struct sz_mono end = sz_after(sz_mono_read(), SZ_MS(real_ms));
     while (!done(arg)) {
         int64_t left = sz_between(sz_mono_read(), end).us / 1000;
-        if (left <= 0) {
+        if (left <= 0)
             return false;
-        }
         turn(loop, sz_loop_wait_ms(loop, fake(loop)->now) == 0 ? 0 : (int)left);
     }
     return true;

@@ -21,12 +21,10 @@ static void *log_row(void *arg)
         char line[128];
         int n = snprintf(line, sizeof(line), "{\"t\":%d,\"i\":%d,\"pad\":\"%.*s\"}", (int)(intptr_t)arg, i, i % 60,
                          "............................................................");
-        while (!sz_log_line(sz_slice(line, (size_t)n))) {
+        while (!sz_log_line(sz_slice(line, (size_t)n)))
             atomic_fetch_add(&refused, 1);
-        }
-        if (i % 5000 == 0) {
+        if (i % 5000 == 0)
             sz_log(SZ_LOG_INFO, "tsan", "thread %d at %d", (int)(intptr_t)arg, i);
-        }
     }
     return NULL;
 }
@@ -56,12 +54,10 @@ int main(void)
     SZ_ASSERT(pipe(out) == 0);
     SZ_ASSERT(pthread_create(&reader, NULL, read_lines, &total) == 0);
     SZ_ASSERT(sz_log_start(out[1], SZ_LOG_INFO) == 0);
-    for (intptr_t i = 0; i < THREADS; i++) {
+    for (intptr_t i = 0; i < THREADS; i++)
         SZ_ASSERT(pthread_create(&threads[i], NULL, log_row, (void *)i) == 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    }
     sz_log_stop();
     close(out[1]);
     pthread_join(reader, NULL);

@@ -63,15 +63,12 @@ int main(void)
         loops[i] = sz_loop_new(i);
         SZ_ASSERT(loops[i] != NULL);
     }
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 2; i++)
         SZ_ASSERT(pthread_create(&runners[i], NULL, run, &loops[i]) == 0);
-    }
-    for (intptr_t i = 0; i < SENDERS; i++) {
+    for (intptr_t i = 0; i < SENDERS; i++)
         SZ_ASSERT(pthread_create(&senders[i], NULL, send_balls, (void *)i) == 0);
-    }
-    for (int i = 0; i < SENDERS; i++) {
+    for (int i = 0; i < SENDERS; i++)
         pthread_join(senders[i], NULL);
-    }
     for (int i = 0; i < 2; i++) {
         pthread_join(runners[i], NULL);
         sz_loop_free(&loops[i]);

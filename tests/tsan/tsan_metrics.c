@@ -58,9 +58,8 @@ int main(void)
         uintptr_t thread = i < LOOPS ? i : SZ_NO_LOOP;
         SZ_ASSERT(pthread_create(&counters[i], NULL, count, (void *)thread) == 0);
     }
-    for (int i = 0; i < LOOPS + OTHERS; i++) {
+    for (int i = 0; i < LOOPS + OTHERS; i++)
         pthread_join(counters[i], NULL);
-    }
     pthread_join(adder, NULL);
     atomic_store(&done, true);
     pthread_join(scraper, NULL);

@@ -49,9 +49,8 @@ Test(buf, printf_grows)
     struct sz_buf b = {0};
     cr_expect_eq(sz_buf_slice(&b).n, 0);
     cr_expect_not_null(sz_buf_slice(&b).p);
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
         sz_buf_printf(&b, "%03d", i);
-    }
     cr_assert_eq(b.n, 3000);
     for (int i = 0; i < 1000; i++) {
         char want[4];

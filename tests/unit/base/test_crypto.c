@@ -56,12 +56,10 @@ Test(crypto, siphash_vectors)
 {
     struct sz_key128 key;
     char in[15];
-    for (int i = 0; i < 16; i++) {
+    for (int i = 0; i < 16; i++)
         key.b[i] = (uint8_t)i;
-    }
-    for (int i = 0; i < 15; i++) {
+    for (int i = 0; i < 15; i++)
         in[i] = (char)i;
-    }
     /* The reference implementation's vectors for the empty and the 15-byte input. */
     struct sz_hash128 h = sz_hash128(&key, SZ_NONE);
     expect_hex((uint8_t *)h.w, 16, "a3817f04ba25a8e66df67214c7550293");
@@ -84,16 +82,13 @@ Test(crypto, field_lists_cannot_collide)
     };
     struct sz_buf keys[SZ_COUNT(lists)] = {{0}};
     for (size_t i = 0; i < SZ_COUNT(lists); i++) {
-        for (size_t k = 0; k < 3; k++) {
+        for (size_t k = 0; k < 3; k++)
             sz_key_field(&keys[i], lists[i][k].type, lists[i][k].value);
-        }
-        for (size_t k = 0; k < i; k++) {
+        for (size_t k = 0; k < i; k++)
             cr_expect_not(sz_eq(sz_buf_slice(&keys[i]), sz_buf_slice(&keys[k])), "%zu and %zu", i, k);
-        }
     }
-    for (size_t i = 0; i < SZ_COUNT(lists); i++) {
+    for (size_t i = 0; i < SZ_COUNT(lists); i++)
         sz_buf_fini(&keys[i]);
-    }
 }
 
 Test(crypto, secrets)
@@ -115,9 +110,8 @@ Test(crypto, secrets)
 static void *hash_some(void *arg)
 {
     uint8_t *out = arg;
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         sz_sha256(SZ_S("abc"), out);
-    }
     return NULL;
 }
 
@@ -125,9 +119,8 @@ Test(crypto, each_thread_has_its_own_context)
 {
     pthread_t threads[4];
     uint8_t out[4][32];
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, hash_some, out[i]);
-    }
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         expect_hex(out[i], 32, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

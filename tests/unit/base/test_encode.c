@@ -29,12 +29,10 @@ Test(encode, what_is_not_canonical_is_refused)
                                       "A-_A", "=AAA", "AA=A", "AAAA=", "AAAAA", "AA ==", "AAAA====", "AAAA=A=="};
     char out[32];
     size_t n = 99;
-    for (size_t i = 0; i < SZ_COUNT(url); i++) {
+    for (size_t i = 0; i < SZ_COUNT(url); i++)
         cr_expect_eq(sz_b64url_decode(sz_cstr(url[i]), out, &n), -EINVAL, "%s", url[i]);
-    }
-    for (size_t i = 0; i < SZ_COUNT(std); i++) {
+    for (size_t i = 0; i < SZ_COUNT(std); i++)
         cr_expect_eq(sz_b64_decode(sz_cstr(std[i]), out, &n), -EINVAL, "%s", std[i]);
-    }
     cr_expect_eq(sz_b64url_decode(SZ_S("AA\0A"), out, &n), -EINVAL);
     cr_expect_eq(n, 99);
 }
@@ -77,9 +75,8 @@ Test(encode, decoding_is_a_bijection)
         char s[3] = {(char)(v >> 16), (char)(v >> 8), (char)v};
         uint8_t out[4];
         size_t n;
-        if ((v & 0xFF) == 0) {
+        if ((v & 0xFF) == 0)
             two += sz_b64url_decode(sz_slice(s, 2), out, &n) == 0;
-        }
         three += sz_b64url_decode(sz_slice(s, 3), out, &n) == 0;
     }
     cr_expect_eq(two, 256);

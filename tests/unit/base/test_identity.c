@@ -135,12 +135,10 @@ Test(reason, rows_are_complete_and_distinct)
         const struct sz_reason_row *row = sz_reason_row(i);
         cr_expect(row->status >= 200 && row->status < 600);
         cr_expect_gt(strlen(row->title), 0);
-        for (const char *p = row->name; *p != '\0'; p++) {
+        for (const char *p = row->name; *p != '\0'; p++)
             cr_expect((*p >= 'a' && *p <= 'z') || *p == '_', "%s", row->name);
-        }
-        for (unsigned k = 0; k < i; k++) {
+        for (unsigned k = 0; k < i; k++)
             cr_expect_str_neq(row->name, sz_reason_row(k)->name);
-        }
     }
     cr_expect_str_eq(sz_reason_row(SZ_REASON_expired_token)->name, "expired_token");
     cr_expect_eq(sz_reason_row(SZ_REASON_method_not_allowed)->status, 405);

@@ -101,13 +101,11 @@ Test(json_check, depth_is_bounded)
 Test(json_check, kinds_of_nesting_are_remembered)
 {
     struct sz_buf b = {0};
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 300; i++)
         sz_buf_adds(&b, i % 3 == 0 ? SZ_S("[[{}],") : SZ_S("{\"k\":[],\"n\":"));
-    }
     sz_buf_adds(&b, SZ_S("0"));
-    for (int i = 299; i >= 0; i--) {
+    for (int i = 299; i >= 0; i--)
         sz_buf_adds(&b, i % 3 == 0 ? SZ_S("]") : SZ_S("}"));
-    }
     size_t at;
     cr_expect_eq(sz_json_check(sz_buf_slice(&b), 400, &at), 0);
     b.p[b.n - 1] = '}';
@@ -128,9 +126,8 @@ Test(json_check, stays_inside_truncated_and_damaged_text)
         cr_assert_leq(at, n);
         for (unsigned c = 0; n > 0 && c < 256; c++) {
             copy[n - 1] = (char)c;
-            if (sz_json_check(sz_slice(copy, n), 8, &at) != 0) {
+            if (sz_json_check(sz_slice(copy, n), 8, &at) != 0)
                 cr_assert_leq(at, n);
-            }
         }
         free(copy);
     }

@@ -15,11 +15,9 @@ Test(pool, every_piece_is_aligned_and_its_own)
         cr_assert_eq((uintptr_t)pieces[i] % 16, 0);
         memset(pieces[i], (int)(i & 0xFF), sizes[i]);
     }
-    for (size_t i = 0; i < SZ_COUNT(pieces); i++) {
-        for (size_t k = 0; k < sizes[i]; k++) {
+    for (size_t i = 0; i < SZ_COUNT(pieces); i++)
+        for (size_t k = 0; k < sizes[i]; k++)
             cr_assert_eq((unsigned char)pieces[i][k], i & 0xFF);
-        }
-    }
     sz_arena_fini(&arena);
     cr_expect_not_null(sz_pool_alloc(&arena.pool, 1)); /* usable again */
     sz_arena_fini(&arena);
@@ -49,8 +47,7 @@ Test(pool, copies)
     struct sz_slice text = sz_pool_printf(&arena.pool, "%s-%d", "x", 42);
     cr_expect(sz_eq(text, SZ_S("x-42")));
     char *zero = sz_pool_zalloc(&arena.pool, 64);
-    for (int i = 0; i < 64; i++) {
+    for (int i = 0; i < 64; i++)
         cr_expect_eq(zero[i], 0);
-    }
     sz_arena_fini(&arena);
 }

@@ -72,9 +72,8 @@ Test(slice, split_gives_every_field_once)
     struct sz_slice fields[4];
     for (size_t i = 0; i < SZ_COUNT(rows); i++) {
         cr_assert_eq(split_all(sz_cstr(rows[i].text), fields, 4), rows[i].n, "%s", rows[i].text);
-        for (size_t k = 0; k < rows[i].n; k++) {
+        for (size_t k = 0; k < rows[i].n; k++)
             cr_expect(sz_eq(fields[k], sz_cstr(rows[i].fields[k])), "%s: %zu", rows[i].text, k);
-        }
     }
     cr_expect_eq(split_all(SZ_NONE, fields, 4), 0);
 }

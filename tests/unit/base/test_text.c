@@ -32,9 +32,8 @@ Test(text, never_cuts_inside_a_character)
     for (int lead = 0; lead < 4; lead++) {
         struct sz_text t;
         sz_text_set(&t, "%.*s", lead, "abc");
-        for (int i = 0; i < 100; i++) {
+        for (int i = 0; i < 100; i++)
             sz_text_add(&t, "\xF0\x9F\x94\x92");
-        }
         cr_expect(sz_utf8_valid(sz_cstr(t.s)), "lead %d", lead);
         cr_expect_str_eq(t.s + strlen(t.s) - 3, "...");
     }

@@ -13,19 +13,16 @@ static bool obvious(const unsigned char *p, size_t n)
                      : (p[0] & 0xF8) == 0xF0 ? 4
                                              : 0;
         static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-        if (len == 0 || len > n) {
+        if (len == 0 || len > n)
             return false;
-        }
         uint32_t code = len == 1 ? p[0] : p[0] & (0x7Fu >> len);
         for (size_t i = 1; i < len; i++) {
-            if ((p[i] & 0xC0) != 0x80) {
+            if ((p[i] & 0xC0) != 0x80)
                 return false;
-            }
             code = code << 6 | (p[i] & 0x3F);
         }
-        if (code < least[len] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
+        if (code < least[len] || code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF))
             return false;
-        }
         p += len;
         n -= len;
     }
@@ -55,9 +52,8 @@ Test(utf8, every_pair_and_every_edge_agrees)
 Test(utf8, truncated_at_every_length)
 {
     static const char text[] = "0123456789abcdef\xC3\xA9\xE2\x82\xAC\xF0\x9F\x94\x92z";
-    for (size_t n = 0; n < sizeof(text); n++) {
+    for (size_t n = 0; n < sizeof(text); n++)
         cr_assert_eq(sz_utf8_valid(sz_slice(text, n)), obvious((const unsigned char *)text, n), "%zu", n);
-    }
     cr_expect_eq(sz_utf8_prefix(SZ_S("0123456789\xFF 3456789")), 10);
     cr_expect_eq(sz_utf8_prefix(SZ_S("abc\xE2\x82")), 3);
     cr_expect(sz_utf8_valid(SZ_NONE));

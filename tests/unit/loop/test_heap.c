@@ -34,9 +34,8 @@ static void expect_order(struct sz_heap *heap, size_t want)
 Test(heap, ten_thousand_come_out_in_order)
 {
     struct sz_heap heap = {0};
-    for (size_t i = 0; i < TIMERS; i++) {
+    for (size_t i = 0; i < TIMERS; i++)
         sz_heap_put(&heap, &timers[i], (struct sz_mono){next_random() % 5000});
-    }
     expect_order(&heap, TIMERS);
     sz_heap_fini(&heap);
 }

@@ -59,9 +59,8 @@ static void fire(struct sz_timer *timer)
 static void fire_and_rearm_for_the_past(struct sz_timer *timer)
 {
     record(of_timer(timer));
-    if (of_timer(timer)->calls < 5) {
+    if (of_timer(timer)->calls < 5)
         sz_timer_start(loop, timer, (struct sz_mono){1});
-    }
 }
 
 static void fire_and_cancel_other(struct sz_timer *timer)
@@ -133,9 +132,8 @@ Test(loop, steps_of_the_system_clock_move_no_timer)
 static void fire_and_rearm(struct sz_timer *timer)
 {
     record(of_timer(timer));
-    if (of_timer(timer)->calls < 3) {
+    if (of_timer(timer)->calls < 3)
         sz_timer_start(loop, timer, sz_after(sz_loop_now(loop), SZ_SEC(10)));
-    }
 }
 
 Test(loop, rearming_in_the_callback_keeps_the_interval)

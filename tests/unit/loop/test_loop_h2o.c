@@ -59,9 +59,8 @@ Test(loop_h2o, ten_thousand_timers_in_order_and_never_early)
         timers[i].on_fire = fire_in_order;
         sz_timer_start(loop, &timers[i], sz_after(start, SZ_US((i * 7919 % N) * 10)));
     }
-    for (int i = 0; i < N; i += 10) {
+    for (int i = 0; i < N; i += 10)
         sz_timer_cancel(loop, &timers[i]);
-    }
     stop_after(&end, SZ_MS(110));
     sz_loop_run(loop);
     cr_expect_eq(fired, N - N / 10);
@@ -123,9 +122,8 @@ static void on_numbered(struct sz_msg *msg, struct sz_loop *to)
     struct numbered *m = SZ_CONTAINER(msg, struct numbered, msg);
     cr_assert_eq(m->number, seen[m->sender]++);
     free(m);
-    if (++total == SENDERS * EACH) {
+    if (++total == SENDERS * EACH)
         sz_loop_stop(to);
-    }
 }
 
 static void *send_row(void *arg)
@@ -141,9 +139,8 @@ static void *send_row(void *arg)
 Test(loop_h2o, messages_of_four_threads)
 {
     pthread_t threads[SENDERS];
-    for (intptr_t i = 0; i < SENDERS; i++) {
+    for (intptr_t i = 0; i < SENDERS; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, send_row, (void *)i), 0);
-    }
     sz_loop_run(loop);
     for (int i = 0; i < SENDERS; i++) {
         pthread_join(threads[i], NULL);

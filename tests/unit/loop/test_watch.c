@@ -92,12 +92,10 @@ Test(watch, freed_or_silenced_by_a_neighbour_of_the_same_batch)
         sz_watch_set(two, SZ_WRITE);
         fake_loop_run_once(loop);
         cr_expect_eq(s.calls + t.calls, 1); /* whoever came first */
-        if (silence || t.calls == 0) {
+        if (silence || t.calls == 0)
             sz_watch_free(&one);
-        }
-        if (silence || s.calls == 0) {
+        if (silence || s.calls == 0)
             sz_watch_free(&two);
-        }
     }
 }
 
@@ -152,9 +150,8 @@ Test(watch, more_than_one_batch)
         many[i].watch = sz_watch_new(loop, fds[i][1], on_ready_free_self, &many[i]);
         sz_watch_set(many[i].watch, SZ_WRITE);
     }
-    for (int turn = 0; turn < 8; turn++) {
+    for (int turn = 0; turn < 8; turn++)
         fake_loop_run_once(loop);
-    }
     for (int i = 0; i < 200; i++) {
         cr_expect_eq(many[i].calls, 1);
         close(fds[i][0]);

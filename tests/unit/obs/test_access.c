@@ -43,9 +43,8 @@ Test(access, stays_one_bounded_line_whatever_comes)
                                             SZ_S("\xE2"), SZ_S("\xE2\x82\xAC"), SZ_S("\x1b]0;x\x07")};
     for (size_t k = 0; k < SZ_COUNT(kinds); k++) {
         struct sz_buf text = {0}, line = {0};
-        while (text.n < 70000) {
+        while (text.n < 70000)
             sz_buf_adds(&text, kinds[k]);
-        }
         struct sz_access access = with_all(sz_buf_slice(&text));
         sz_access_line(&line, &access);
         cr_expect_leq(line.n, SZ_ACCESS_LINE_MAX, "%zu: %zu", k, line.n);

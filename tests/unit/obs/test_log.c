@@ -30,9 +30,8 @@ static void *read_all(void *arg)
     struct sz_buf *b = arg;
     char chunk[65536];
     ssize_t n;
-    while ((n = read(out[0], chunk, sizeof(chunk))) > 0) {
+    while ((n = read(out[0], chunk, sizeof(chunk))) > 0)
         sz_buf_add(b, chunk, (size_t)n);
-    }
     return NULL;
 }
 
@@ -85,13 +84,11 @@ Test(log, a_stuck_reader_blocks_nobody_and_ends_in_a_count)
     char line[1000];
     memset(line, 'x', sizeof(line));
     uint64_t pushed = 0, refused = 0;
-    for (int i = 0; i < 20000; i++) { /* 20 MB into a queue of 4 */
-        if (sz_log_line(sz_slice(line, sizeof(line)))) {
+    for (int i = 0; i < 20000; i++) /* 20 MB into a queue of 4 */
+        if (sz_log_line(sz_slice(line, sizeof(line))))
             pushed++;
-        } else {
+        else
             refused++;
-        }
-    }
     cr_expect_gt(refused, 10000);
     cr_expect_eq(sz_log_lost(), refused);
     double took = seconds_of(sz_log_stop);
@@ -125,9 +122,8 @@ Test(log, a_reader_that_is_gone_costs_lines_and_nothing_else)
 {
     cr_assert_eq(sz_log_start(out[1], SZ_LOG_INFO), 0);
     close(out[0]);
-    for (int i = 0; i < 100; i++) {
+    for (int i = 0; i < 100; i++)
         sz_log(SZ_LOG_INFO, "test", "%d", i);
-    }
     cr_expect_lt(seconds_of(sz_log_stop), 2);
     cr_expect_eq(sz_log_lost(), 100);
 }
@@ -140,9 +136,8 @@ Test(log, a_descriptor_that_does_not_block_loses_nothing)
     pthread_t reader;
     char line[148];
     memset(line, 'x', sizeof(line));
-    for (int i = 0; i < 1000; i++) {
+    for (int i = 0; i < 1000; i++)
         cr_assert(sz_log_line(sz_slice(line, sizeof(line))));
-    }
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &b), 0);
     sz_log_stop();
     close(out[1]);
@@ -172,12 +167,10 @@ Test(log, many_threads)
     struct sz_buf b = {0};
     pthread_t reader, threads[THREADS];
     cr_assert_eq(pthread_create(&reader, NULL, read_all, &b), 0);
-    for (intptr_t i = 0; i < THREADS; i++) {
+    for (intptr_t i = 0; i < THREADS; i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, log_row, (void *)i), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
+    for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
-    }
     sz_log_stop();
     close(out[1]);
     pthread_join(reader, NULL);
@@ -236,9 +229,8 @@ Test(log, a_full_disk_tears_one_line_only)
     char line[300];
     memset(line, 'x', sizeof(line));
     cr_assert_eq(sz_log_start(fileno(file), SZ_LOG_INFO), 0);
-    for (int i = 0; i < 10; i++) {
+    for (int i = 0; i < 10; i++)
         cr_assert(sz_log_line(sz_slice(line, sizeof(line))));
-    }
     while (sz_log_lost() == 0) {
     }
     setrlimit(RLIMIT_FSIZE, &limit);

@@ -38,9 +38,8 @@ Test(metrics, label_values_cannot_leave_their_quotes)
 {
     static const char *const hostile[] = {
         "a\"} 1\nevil 2", "back\\slash", "line\nline", "\xFF\xC0\xAF", "", "{}=,", "é"};
-    for (size_t i = 0; i < SZ_COUNT(hostile); i++) {
+    for (size_t i = 0; i < SZ_COUNT(hostile); i++)
         sz_count(0, sz_series1(SZ_METRIC_errors, hostile[i]), i + 1);
-    }
     cr_expect_eq(scrape("subzero_errors_total{component=\"a\\\"} 1\\nevil 2\"}"), 1);
     cr_expect_eq(scrape("subzero_errors_total{component=\"\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBD\"}"), 4);
     cr_expect_eq(scrape("subzero_errors_total{component=\"\"}"), 5);
@@ -55,9 +54,8 @@ Test(metrics, the_limit_ends_in_other_and_never_in_an_error)
         snprintf(name, sizeof(name), "route-%d", i);
         const char *values[] = {name, "deny", "no_route"};
         last = sz_series(SZ_METRIC_requests, values);
-        if (i == 0) {
+        if (i == 0)
             first = last;
-        }
         sz_count(1, last, 1);
     }
     const char *again[] = {"route-0", "deny", "no_route"};
@@ -126,9 +124,8 @@ Test(metrics, bucket_names_are_the_bounds)
         char name[128];
         snprintf(name, sizeof(name), "subzero_request_duration_seconds_bucket{handler=\"auth\",le=\"%g\"}",
                  (double)sz_bucket_us[i] / 1e6);
-        if (sz_bucket_us[i] == 50) { /* %g would write 5e-05 */
+        if (sz_bucket_us[i] == 50) /* %g would write 5e-05 */
             snprintf(name, sizeof(name), "subzero_request_duration_seconds_bucket{handler=\"auth\",le=\"0.00005\"}");
-        }
         cr_expect_eq(exposition_value(sz_buf_slice(&b), name), 0, "%s", name);
     }
     sz_buf_fini(&b);
@@ -175,12 +172,10 @@ static void *count_many(void *arg)
 Test(metrics, nothing_is_lost_between_threads)
 {
     pthread_t threads[THREADS + 3]; /* three of them without a loop */
-    for (uintptr_t i = 0; i < SZ_COUNT(threads); i++) {
+    for (uintptr_t i = 0; i < SZ_COUNT(threads); i++)
         cr_assert_eq(pthread_create(&threads[i], NULL, count_many, (void *)i), 0);
-    }
-    for (size_t i = 0; i < SZ_COUNT(threads); i++) {
+    for (size_t i = 0; i < SZ_COUNT(threads); i++)
         pthread_join(threads[i], NULL);
-    }
     cr_expect_eq(sz_counter_read(sz_series1(SZ_METRIC_errors, "edge")), 100000 * SZ_COUNT(threads));
     scrape(NULL);
 }

@@ -20,9 +20,8 @@ Test(ring, full_refuses_and_keeps_what_is_there)
 {
     size_t n = 0;
     memset(record, 'x', sizeof(record));
-    while (sz_ring_push(&ring, sz_slice(record, 4095))) {
+    while (sz_ring_push(&ring, sz_slice(record, 4095)))
         n++;
-    }
     cr_expect_eq(n, SZ_RING_SIZE / (4096 + 8));
     cr_expect_not(sz_ring_push(&ring, sz_slice(record, 4095)));
     struct iovec iov[16];
@@ -75,9 +74,8 @@ Test(ring, records_come_back_whole_across_the_end)
             }
             cr_assert_eq(have, n);
             cr_assert_eq(memcmp(out, &next_out, 4), 0);
-            for (size_t i = 4; i < n; i++) {
+            for (size_t i = 4; i < n; i++)
                 cr_assert_eq(out[i], (char)('a' + next_out % 26));
-            }
             next_out++;
         }
         sz_ring_release(&ring, &view);
