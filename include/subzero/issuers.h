@@ -55,6 +55,11 @@ struct sz_verified {
 int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now, struct sz_identity *identity,
                   struct sz_verified *out) SZ_MUST_CHECK;
 
+/*
+ * Header and claims for people, NOT verified, several lines of ASCII.  -EINVAL: no JWT; *why.  Allocates; for the command line.
+ */
+int sz_jwt_describe(struct sz_slice token, struct sz_wall now, struct sz_buf *out, struct sz_text *why) SZ_MUST_CHECK;
+
 /* ---- making tokens (demo issuer, token mint, identity assertions): fga/sign.c ---------------------------------- */
 
 struct sz_signer;

@@ -1,6 +1,7 @@
 #include "conformance/issuer_fixture.h"
 
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -22,7 +23,7 @@ static struct sz_strings strings_of(const json_t *value, struct sz_slice *room, 
 
 static void write_keys(struct issuer_fixture *f, const json_t *jwks)
 {
-    strcpy(f->path, "/tmp/sz-vectors-XXXXXX");
+    snprintf(f->path, sizeof(f->path), "/tmp/sz-vectors-XXXXXX");
     int fd = mkstemp(f->path);
     char *text = json_dumps(jwks, 0);
     cr_assert(fd >= 0 && text != NULL && write(fd, text, strlen(text)) == (ssize_t)strlen(text));

@@ -2,6 +2,7 @@
 
 #include <criterion/criterion.h>
 #include <openssl/ec.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -32,7 +33,7 @@ void world_init(struct world *w)
     EVP_PKEY_up_ref(key.pkey);
     w->key = key.pkey;
     sz_private_key_fini(&key);
-    strcpy(w->path, "/tmp/sz-world-XXXXXX");
+    snprintf(w->path, sizeof(w->path), "/tmp/sz-world-XXXXXX");
     close(mkstemp(w->path));
     world_keys(w, w->jwks);
     w->audiences[0] = SZ_S("api");

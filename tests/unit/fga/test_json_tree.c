@@ -2,6 +2,7 @@
 #include <criterion/criterion.h>
 #include <errno.h>
 #include <jansson.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fga/json_tree.h"
@@ -11,7 +12,7 @@ TestSuite(json_tree, .init = sz_crypto_init);
 
 static int read_text(struct sz_json_tree *tree, char *room, const char *text)
 {
-    strcpy(room, text);
+    memcpy(room, text, strlen(text) + 1);
     return sz_json_read(tree, room, strlen(text));
 }
 
@@ -168,16 +169,17 @@ Test(json_tree, integers_never_wrap)
 /* Every text of every test vector would do; here, texts made of a few tokens, all of them up to a length. */
 Test(json_tree, agrees_with_jansson_on_every_short_text)
 {
-    static const char *const tokens[] = {"{",     "}",           "[", "]",      ":",    ",",
+    static const char *const tokens[] = {"{",     "}",           "[", "]",    ":",    ",",
                                          "\"a\"", "\"\\u0061\"", "1", "-0.5", "true", " "};
     struct sz_json_tree tree;
     unsigned index[6];
     for (size_t length = 1; length <= SZ_COUNT(index); length++) {
         memset(index, 0, sizeof(index));
         for (size_t at = 0; at < length;) {
-            char text[80] = "", room[80];
+            char text[80], room[80];
+            size_t n = 0;
             for (size_t i = 0; i < length; i++)
-                strcat(text, tokens[index[i]]);
+                n += (size_t)snprintf(text + n, sizeof(text) - n, "%s", tokens[index[i]]);
             json_t *value = json_loads(text, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
             int rc = read_text(&tree, room, text);
             cr_assert((rc == 0) == (value != NULL), "%s", text);
