@@ -284,11 +284,18 @@ void sz_mistakes_add(struct sz_mistakes *m, struct sz_slice file, unsigned line,
                      const char *fmt, ...) SZ_PRINTF(6, 7);
 
 /*
+ * Where a key of the file stands, for mistakes found after loading: "issuers.auth0.jwks_file", "listen.0.tls".
+ * The nearest key above when it is not written; 0, 0 when there is none.
+ */
+void sz_conf_where(const struct sz_conf *conf, const char *path, unsigned *line, unsigned *column);
+
+/*
  * Blocking (files are read): never on a worker loop.  NULL when m->errors > 0; then every mistake is in m,
  * sorted by position.  m is filled with warnings on success too.
  */
 struct sz_conf *sz_conf_load_file(const char *path, struct sz_mistakes *m);
 struct sz_conf *sz_conf_load_text(struct sz_slice yaml, const char *name, struct sz_mistakes *m);
+/* AUTH0_DOMAIN, AUTH0_AUDIENCE, UPSTREAM_URL ... (docs/configuration.md): one route for everything.  Before threads (getenv). */
 struct sz_conf *sz_conf_load_environment(struct sz_mistakes *m);
 /* Wipes secrets, frees everything. */
 void sz_conf_free(struct sz_conf **conf);

@@ -5,12 +5,6 @@
 #include "conf/build.h"
 #include "subzero/identity.h"
 
-static const struct sz_node *item(const struct sz_node *map, const char *key, size_t i)
-{
-    const struct sz_node *list = sz_node_get(map, key);
-    return list != NULL && list->kind == SZ_NODE_LIST && i < list->n ? list->items[i] : list;
-}
-
 static int issuer_index(const struct sz_builder *b, struct sz_slice name)
 {
     for (size_t i = 0; i < b->conf->issuers_n; i++) {
@@ -34,8 +28,9 @@ static void issuers(struct sz_builder *b, const struct sz_raw_auth *raw, struct 
         for (size_t k = 0; k < n; k++)
             names[k] = b->conf->issuers[k].name.p;
         const char *meant = sz_suggest(raw->issuers.v[i], names, n);
-        sz_mistake(b->l, item(raw->head.node, "issuers", i), "no issuer '%.*s'; %s%s%s", SZ_FMT(raw->issuers.v[i]),
-                   meant ? "did you mean '" : "add it to 'issuers'", meant ? meant : "", meant ? "'?" : "");
+        sz_mistake(b->l, sz_node_item(raw->head.node, "issuers", i), "no issuer '%.*s'; %s%s%s",
+                   SZ_FMT(raw->issuers.v[i]), meant ? "did you mean '" : "add it to 'issuers'", meant ? meant : "",
+                   meant ? "'?" : "");
     }
     out->issuers = v;
 }
@@ -55,7 +50,7 @@ static void scopes(struct sz_builder *b, const struct sz_raw_auth *raw, const ch
                    uint64_t bits[4])
 {
     for (size_t i = 0; i < names.n; i++) {
-        const struct sz_node *at = item(raw->head.node, key, i);
+        const struct sz_node *at = sz_node_item(raw->head.node, key, i);
         if (!scope_ok(names.v[i])) {
             sz_mistake(b->l, at, "'%.*s' is no scope: no blanks, quotes or backslashes (RFC 6749); one list entry each",
                        SZ_FMT(names.v[i]));
@@ -120,7 +115,7 @@ static void audiences(struct sz_builder *b, const struct sz_raw_auth *raw, struc
                        SZ_FMT(issuer->name));
         for (size_t i = 0; i < raw->audiences.n && !issuer->any_audience; i++) {
             if (!has(issuer->audiences, raw->audiences.v[i]))
-                sz_mistake(b->l, item(raw->head.node, "audiences", i),
+                sz_mistake(b->l, sz_node_item(raw->head.node, "audiences", i),
                            "issuer '%.*s' does not accept audience '%.*s'; add it there", SZ_FMT(issuer->name),
                            SZ_FMT(raw->audiences.v[i]));
         }

@@ -41,7 +41,7 @@ static void header_names(struct sz_builder *b, const struct sz_node *node, const
 {
     for (size_t i = 0; i < list.n; i++) {
         if (!header_ok(list.v[i]))
-            sz_mistake(b->l, sz_node_get(node, key), "'%.*s' in '%s' is no header name", SZ_FMT(list.v[i]), key);
+            sz_mistake(b->l, sz_node_item(node, key, i), "'%.*s' in '%s' is no header name", SZ_FMT(list.v[i]), key);
     }
 }
 
@@ -83,7 +83,7 @@ void sz_build_cors(struct sz_builder *b, const struct sz_raw_route *route, struc
     header_names(b, raw->head.node, "expose", raw->expose);
     for (size_t i = 0; i < raw->methods.n; i++) {
         if (!sz_method_ok(raw->methods.v[i]))
-            sz_mistake(b->l, sz_node_get(raw->head.node, "methods"),
+            sz_mistake(b->l, sz_node_item(raw->head.node, "methods", i),
                        "'%.*s' is no method; methods are upper-case words, such as GET", SZ_FMT(raw->methods.v[i]));
     }
 }

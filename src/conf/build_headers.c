@@ -96,7 +96,7 @@ void sz_build_headers(struct sz_builder *b, const struct sz_raw_route *raw, cons
     for (size_t i = 0; i < raw->strip_request_headers.n; i++) {
         strip[i] = lower(b, raw->strip_request_headers.v[i]);
         if (!name_ok(strip[i]))
-            sz_mistake(b->l, sz_node_get(raw->head.node, "strip_request_headers"),
+            sz_mistake(b->l, sz_node_item(raw->head.node, "strip_request_headers", i),
                        "header name '%.*s': letters, digits and '-' alone", SZ_FMT(raw->strip_request_headers.v[i]));
     }
     out->strip_headers = (struct sz_strings){strip, raw->strip_request_headers.n};

@@ -8,20 +8,21 @@
 
 static void algorithms(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out)
 {
-    const struct sz_node *at = sz_node_key(raw->head.node, "algorithms");
     for (size_t i = 0; i < raw->algorithms.n; i++) {
         struct sz_slice name = raw->algorithms.v[i];
         enum sz_alg alg = sz_alg_from(name);
         if (alg == SZ_ALG_COUNT)
-            sz_mistake(b->l, at,
+            sz_mistake(b->l, sz_node_item(raw->head.node, "algorithms", i),
                        "'%.*s' is no accepted algorithm; there are HS, RS, PS and ES with 256, 384, 512, and EdDSA",
                        SZ_FMT(name));
         else
             out->algorithms |= 1u << alg;
     }
-    if (raw->algorithms.n == 0)
-        out->algorithms =
-            out->jwks_file.p == NULL && raw->secret.path.p != NULL ? 1u << SZ_ALG_HS256 : 1u << SZ_ALG_RS256;
+    if (sz_node_get(raw->head.node, "algorithms") != NULL)
+        return;
+    bool secret_alone =
+        sz_node_get(raw->head.node, "secret_file") != NULL && sz_node_get(raw->head.node, "jwks_file") == NULL;
+    out->algorithms = 1u << (secret_alone ? SZ_ALG_HS256 : SZ_ALG_RS256);
 }
 
 static void keys(struct sz_builder *b, const struct sz_raw_issuer *raw, const struct sz_conf_issuer *out)
@@ -29,6 +30,8 @@ static void keys(struct sz_builder *b, const struct sz_raw_issuer *raw, const st
     const struct sz_node *node = raw->head.node, *at = sz_node_key(node, "algorithms");
     bool file = sz_node_get(node, "jwks_file") != NULL, secret = sz_node_get(node, "secret_file") != NULL;
     bool hs = (out->algorithms & HS_MASK) != 0, others = (out->algorithms & ~HS_MASK) != 0;
+    if (!hs && !others)
+        return; /* said already */
     if (!file && !secret)
         sz_mistake(b->l, sz_node_key(node, "issuer"),
                    "issuer '%.*s' has no keys: give it 'jwks_file' (public keys) or 'secret_file' (HS algorithms)",

@@ -37,12 +37,11 @@ static void user(struct sz_builder *b)
 
 static void trusted_proxies(struct sz_builder *b)
 {
-    const struct sz_node *list = sz_node_get(b->raw->head.node, "trusted_proxies");
     struct sz_strings raw = b->raw->trusted_proxies;
     struct sz_cidr *v = sz_pool_alloc(b->l->pool, raw.n * sizeof(*v));
     size_t n = 0;
     for (size_t i = 0; i < raw.n; i++) {
-        const struct sz_node *at = raw.n == list->n ? list->items[i] : list;
+        const struct sz_node *at = sz_node_item(b->raw->head.node, "trusted_proxies", i);
         struct sz_text why;
         if (sz_cidr_parse(raw.v[i], &v[n], &why) != 0)
             sz_mistake(b->l, at, "'%.*s': %s", SZ_FMT(raw.v[i]), why.s);

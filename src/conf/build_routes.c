@@ -23,8 +23,8 @@ static void check_id(struct sz_builder *b, const struct sz_raw_route *raw)
 
 static void methods(struct sz_builder *b, const struct sz_raw_match *raw)
 {
-    const struct sz_node *at = sz_node_get(raw->head.node, "methods");
     for (size_t i = 0; i < raw->methods.n; i++) {
+        const struct sz_node *at = sz_node_item(raw->head.node, "methods", i);
         struct sz_slice m = raw->methods.v[i];
         if (sz_eq(m, SZ_S("TRACE")) || sz_eq(m, SZ_S("CONNECT")))
             sz_mistake(b->l, at, "%.*s is never let through; remove it", SZ_FMT(m));

@@ -74,7 +74,7 @@ static void urls(struct sz_builder *b, const struct sz_raw_upstream *raw, struct
     struct sz_conf_url *v = sz_pool_zalloc(b->l->pool, raw->urls.n * sizeof(*v));
     size_t n = 0;
     for (size_t i = 0; i < raw->urls.n; i++)
-        n += parse_url(b, raw->urls.n == list->n ? list->items[i] : list, raw->urls.v[i], &v[n]);
+        n += parse_url(b, sz_node_item(raw->head.node, "urls", i), raw->urls.v[i], &v[n]);
     for (size_t i = 1; i < n; i++) {
         if (v[i].tls != v[0].tls)
             sz_mistake(b->l, list, "http and https urls in one upstream; make two");

@@ -19,7 +19,7 @@ static void spaces(struct sz_buf *out, unsigned n)
 }
 
 /* JSON strings are YAML's double-quoted ones.  A literal ${ must not be replaced when it is read back. */
-static void dump_text(struct sz_slice s, struct sz_buf *out)
+void sz_dump_text(struct sz_slice s, struct sz_buf *out)
 {
     struct sz_buf escaped = {0};
     for (size_t i = 0; i < s.n; i++) {
@@ -37,7 +37,7 @@ static void dump_texts(struct sz_strings list, struct sz_buf *out)
     for (size_t i = 0; i < list.n; i++) {
         if (i > 0)
             sz_buf_adds(out, SZ_S(", "));
-        dump_text(list.v[i], out);
+        sz_dump_text(list.v[i], out);
     }
     sz_buf_adds(out, SZ_S("]"));
 }
@@ -76,7 +76,7 @@ static void dump_entries(const struct sz_field *f, const void *at, unsigned inde
         sz_buf_json(out, entries[i].head.name);
         sz_buf_adds(out, SZ_S(": "));
         if (f->type == SZ_F_TEXT_MAP)
-            dump_text(entries[i].values.v[0], out);
+            sz_dump_text(entries[i].values.v[0], out);
         else
             dump_texts(entries[i].values, out);
     }
@@ -105,14 +105,18 @@ static void dump_value(const struct sz_field *f, const void *at, const void *obj
 {
     const struct sz_slice *text = at;
     const struct sz_raw_head *head = at;
+    bool nested = f->type == SZ_F_TEXT_MAP || f->type == SZ_F_TEXTS_MAP || f->type == SZ_F_LIST ||
+                  f->type == SZ_F_MAP || (f->type == SZ_F_OBJECT && (head->node == NULL || head->node->n > 0));
+    if (!nested)
+        sz_buf_adds(out, SZ_S(" "));
     switch (f->type) {
     case SZ_F_TEXT:
     case SZ_F_FILE:
     case SZ_F_SECRET: /* its path comes first */
-        dump_text(text[0], out);
+        sz_dump_text(text[0], out);
         break;
     case SZ_F_TEXT_OR_FILE:
-        dump_text(text[0].p != NULL ? text[0] : text[1], out);
+        sz_dump_text(text[0].p != NULL ? text[0] : text[1], out);
         break;
     case SZ_F_TEXTS:
         dump_texts(*(const struct sz_strings *)at, out);
@@ -126,8 +130,8 @@ static void dump_value(const struct sz_field *f, const void *at, const void *obj
         dump_objects(f, at, indent, out);
         return;
     case SZ_F_OBJECT:
-        if (head->node != NULL && head->node->n == 0) {
-            sz_buf_adds(out, SZ_S("{}"));
+        if (!nested) {
+            sz_buf_adds(out, SZ_S("{}")); /* there, and empty */
             break;
         }
         sz_buf_adds(out, SZ_S("\n"));
@@ -155,7 +159,7 @@ void sz_dump_field(const struct sz_field *f, const void *object, unsigned indent
     if (!there(f, object))
         return;
     spaces(out, indent);
-    sz_buf_printf(out, "%s: ", f->name);
+    sz_buf_printf(out, "%s:", f->name);
     dump_value(f, sz_field_at(f, object), object, indent, out);
 }
 

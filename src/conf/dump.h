@@ -5,5 +5,7 @@
 #include "conf/schema.h"
 
 void sz_dump_field(const struct sz_field *field, const void *object, unsigned indent, struct sz_buf *out);
+/* A double-quoted YAML scalar that reads back to the same bytes, ${ and all. */
+void sz_dump_text(struct sz_slice s, struct sz_buf *out);
 
 #endif

@@ -41,6 +41,8 @@ void sz_env_expand(struct sz_loader *l, struct sz_node *node);
 struct sz_node *sz_node_get(const struct sz_node *node, const char *key);
 /* The key's own node (its position), else `node`. */
 const struct sz_node *sz_node_key(const struct sz_node *node, const char *key);
+/* Entry i of the list under a key (its position), else the list, else `node`. */
+const struct sz_node *sz_node_item(const struct sz_node *node, const char *key, size_t i);
 /* "a list", "text", "a mapping". */
 const char *sz_node_kind_name(const struct sz_node *node);
 

@@ -27,6 +27,7 @@ static const char head[] =
     "* `${NAME}` and `${NAME:-default}` inside a value are replaced from the environment; an unset (or empty) variable "
     "without a\n"
     "  default is a mistake. `$${` stands for `${`. The content of a variable is always one value: it can add no key.\n"
+    "* Inside `{...}` and `[...]` a value with a brace stands in quotes: `{path: \"/documents/{id}\"}`.\n"
     "* **Secrets** stand in files of their own, named by `*_file` keys: regular, at most 64 KiB, one trailing newline "
     "removed.\n"
     "* Relative paths start at the directory of the configuration file.\n"

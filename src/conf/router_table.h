@@ -90,7 +90,7 @@ static inline uint32_t sz_edge_find(const struct sz_router *r, uint32_t parent, 
         const struct sz_edge *e = &r->edges[(h + i) & r->mask];
         if (e->p == NULL)
             return 0;
-        if (e->hash == h && e->parent == parent && e->n == n && memcmp(e->p, p, n) == 0)
+        if (e->hash == h && e->parent == parent && sz_eq(sz_slice(e->p, e->n), sz_slice(p, n)))
             return e->child;
     }
     return 0;

@@ -45,7 +45,8 @@ static void syntax_mistake(struct parse *p)
         at = (struct sz_node){.line = line, .column = column};
         sz_mistake(p->l, &at, "%s: the file must be UTF-8 text without control characters", problem);
     } else if (brace) {
-        sz_mistake(p->l, &at, "a '%c' inside {...} or [...]: put the value in quotes, such as path: \"/documents/{id}\"",
+        sz_mistake(p->l, &at,
+                   "a '%c' inside {...} or [...]: put the value in quotes, such as \"/documents/{id}\" or \"${NAME}\"",
                    p->text.p[index]);
     } else if (tab) {
         sz_mistake(p->l, &at, "a tab: YAML is indented with spaces");

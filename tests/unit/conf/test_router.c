@@ -137,7 +137,7 @@ Test(router, entangled_patterns_are_refused)
     for (unsigned i = 0; i < ROUTES_MAX; i++) {
         char *at = paths[i];
         for (unsigned bit = 0; bit < 6; bit++)
-            at += (i >> bit & 1) != 0 ? sprintf(at, "/a") : sprintf(at, "/{p%u}", bit);
+            at += snprintf(at, 8, (i >> bit & 1) != 0 ? "/a" : "/{p%u}", bit);
         rows[i] = (struct row){"r", NULL, paths[i], NULL};
     }
     struct set set;
@@ -145,7 +145,7 @@ Test(router, entangled_patterns_are_refused)
     cr_assert_not_null(set.router, "127 steps are within the bound: %s", set.why.s);
     sz_arena_fini(&set.arena);
     for (unsigned i = 0; i < ROUTES_MAX; i++)
-        strcat(paths[i], "/a/{q}/{r}/x");
+        snprintf(paths[i] + strlen(paths[i]), 32, "/a/{q}/{r}/x");
     set_build(&set, rows, ROUTES_MAX);
     cr_assert_null(set.router);
     cr_assert_not_null(strstr(set.why.s, "steps"), "%s", set.why.s);
@@ -307,7 +307,7 @@ static void random_path(char *out, bool pattern)
         unsigned kind = dice(10);
         *out++ = '/';
         if (pattern && kind < 4)
-            out += sprintf(out, "{p%u}", i);
+            out += snprintf(out, 8, "{p%u}", i);
         else if (pattern && kind < 5 && i + 1 == n)
             *out++ = '*';
         else if (i + 1 < n || kind < 9)

@@ -1,0 +1,153 @@
+/*
+ * A configuration from environment variables: the YAML that one would have written, with the values in
+ * their places, then loaded like any other.  Each variable has a line of its own, so that a mistake
+ * found by the loader is told with the variable's name instead of a line nobody has seen.
+ */
+#include <stdlib.h>
+
+#include "conf/dump.h"
+#include "conf/loader.h"
+#include "subzero/conf.h"
+
+#define LINES_MAX 32
+
+/* Parts that do not exist yet: set, they must not be ignored. */
+static const char *const later[] = {
+    "REDIS_URL",
+    "REDIS_MAX_CONNECTIONS",
+    "CACHE_KEY_FILE",
+    "FGA_API_URL",
+    "FGA_STORE_ID",
+    "FGA_MODEL_ID",
+    "FGA_CLIENT_ID",
+    "FGA_CLIENT_SECRET",
+    "FGA_CLIENT_SECRET_FILE",
+    "FGA_API_TOKEN_ISSUER",
+    "FGA_API_AUDIENCE",
+    "AUTH0_CLIENT_ID",
+    "AUTH0_CLIENT_SECRET",
+    "AUTH0_CLIENT_SECRET_FILE",
+    "RATE_LIMIT_REQUESTS",
+    "RATE_LIMIT_WINDOW",
+    "RATE_LIMIT_ON_STORE_FAILURE",
+};
+
+struct text {
+    struct sz_buf yaml;
+    const char *variable[LINES_MAX]; /* of line i + 1 */
+    unsigned lines;
+    struct sz_mistakes *m;
+};
+
+/* NULL: unset or empty. */
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value == NULL || *value == '\0' ? NULL : value;
+}
+
+static void missing(struct text *t, const char *name, const char *remedy)
+{
+    sz_mistakes_add(t->m, SZ_S("environment"), 0, 0, false, "%s is not set: %s", name, remedy);
+}
+
+/* One line; `value` is put between `before` and `after` in quotes. */
+static void line(struct text *t, const char *name, const char *before, const char *value, const char *after)
+{
+    SZ_ASSERT(t->lines < LINES_MAX);
+    t->variable[t->lines++] = name;
+    sz_buf_adds(&t->yaml, sz_cstr(before));
+    if (value != NULL)
+        sz_dump_text(sz_cstr(value), &t->yaml);
+    sz_buf_adds(&t->yaml, sz_cstr(after));
+    sz_buf_adds(&t->yaml, SZ_S("\n"));
+}
+
+static void required(struct text *t, const char *name, const char *before, const char *after, const char *remedy)
+{
+    const char *value = variable(name);
+    if (value == NULL)
+        missing(t, name, remedy);
+    else
+        line(t, name, before, value, after);
+}
+
+static void optional(struct text *t, const char *name, const char *fallback, const char *before, const char *after)
+{
+    const char *value = variable(name);
+    line(t, name, before, value != NULL ? value : fallback, after);
+}
+
+static void issuer(struct text *t)
+{
+    const char *domain = variable("AUTH0_DOMAIN");
+    struct sz_text url;
+    if (domain == NULL) {
+        missing(t, "AUTH0_DOMAIN", "the tenant's domain, such as tenant.auth0.com");
+    } else if (strpbrk(domain, "/:@ ?#") != NULL) {
+        sz_mistakes_add(t->m, SZ_S("environment"), 0, 0, false,
+                        "AUTH0_DOMAIN is '%.200s': the domain alone, such as tenant.auth0.com", domain);
+    } else {
+        sz_text_set(&url, "https://%s/", domain);
+        line(t, "AUTH0_DOMAIN", "    issuer: ", url.s, "");
+    }
+    required(t, "AUTH0_AUDIENCE", "    audiences: [", "]",
+             "the API's identifier: without it any of the tenant's tokens would do");
+    required(t, "AUTH0_JWKS_FILE", "    jwks_file: ", "",
+             "this version does not fetch keys; save https://AUTH0_DOMAIN/.well-known/jwks.json and name the file");
+}
+
+static void address(struct text *t)
+{
+    const char *port = variable("PORT");
+    struct sz_text text;
+    sz_text_set(&text, "0.0.0.0:%s", port != NULL ? port : "8080");
+    line(t, "PORT", "listen: [{address: ", text.s, "}]");
+}
+
+static void write_text(struct text *t)
+{
+    address(t);
+    optional(t, "ADMIN_ADDRESS", "127.0.0.1:9901", "admin: {address: ", "}");
+    optional(t, "WORKERS", "auto", "workers: ", "");
+    optional(t, "CACHE_CAPACITY", "50000", "cache: {l1: {capacity: ", "}}");
+    line(t, NULL, "issuers:", NULL, "");
+    line(t, NULL, "  auth0:", NULL, "");
+    issuer(t);
+    line(t, NULL, "upstreams:", NULL, "");
+    line(t, NULL, "  upstream:", NULL, "");
+    required(t, "UPSTREAM_URL", "    urls: [", "]", "where requests go, such as http://127.0.0.1:9000");
+    line(t, NULL, "routes:", NULL, "");
+    line(t, NULL, "  - {id: all, match: {path: /*}, auth: {issuers: [auth0]}, upstream: upstream}", NULL, "");
+}
+
+/* Lines of a text that nobody wrote become names of variables. */
+static void rename_lines(struct text *t, size_t from)
+{
+    for (size_t i = from; i < t->m->n; i++) {
+        struct sz_mistake *at = &t->m->v[i];
+        const char *name = at->line > 0 && at->line <= t->lines ? t->variable[at->line - 1] : NULL;
+        if (name != NULL)
+            at->message = sz_pool_printf(&t->m->arena.pool, "%s: %.*s", name, SZ_FMT(at->message));
+        at->line = at->column = 0;
+    }
+}
+
+struct sz_conf *sz_conf_load_environment(struct sz_mistakes *m)
+{
+    struct text t = {.m = m};
+    struct sz_conf *conf = NULL;
+    size_t errors = m->errors, n = m->n;
+    for (size_t i = 0; i < SZ_COUNT(later); i++) {
+        if (variable(later[i]) != NULL)
+            sz_mistakes_add(m, SZ_S("environment"), 0, 0, false, "%s is not available in this version; unset it",
+                            later[i]);
+    }
+    write_text(&t);
+    if (m->errors == errors) {
+        conf = sz_conf_load_text(sz_buf_slice(&t.yaml), "environment", m);
+        rename_lines(&t, n);
+    }
+    sz_buf_fini(&t.yaml);
+    return conf;
+}

@@ -1,0 +1,92 @@
+/* A configuration from environment variables. */
+#include "conf_test.h"
+
+#include "subzero/router.h"
+
+static void good(void)
+{
+    setenv("AUTH0_DOMAIN", "tenant.auth0.com", 1);
+    setenv("AUTH0_AUDIENCE", "https://api.example.com", 1);
+    setenv("AUTH0_JWKS_FILE", conf_write("jwks.json", "{\"keys\": []}", 0644), 1);
+    setenv("UPSTREAM_URL", "http://127.0.0.1:9000", 1);
+}
+
+static void environment(struct conf_try *t)
+{
+    sz_mistakes_init(&t->m);
+    t->conf = sz_conf_load_environment(&t->m);
+    cr_assert_eq(t->conf == NULL, t->m.errors > 0);
+}
+
+Test(environ, what_is_missing_or_wrong_is_named)
+{
+    static const struct {
+        const char *name, *value, *says;
+    } cases[] = {
+        {"AUTH0_DOMAIN", NULL, "AUTH0_DOMAIN is not set"},
+        {"AUTH0_DOMAIN", "", "AUTH0_DOMAIN is not set"},
+        {"AUTH0_DOMAIN", "https://tenant.auth0.com/", "the domain alone"},
+        {"AUTH0_AUDIENCE", NULL, "AUTH0_AUDIENCE is not set"},
+        {"AUTH0_JWKS_FILE", NULL, "AUTH0_JWKS_FILE is not set: this version does not fetch keys"},
+        {"AUTH0_JWKS_FILE", "/none", "AUTH0_JWKS_FILE: 'jwks_file': cannot read '/none'"},
+        {"UPSTREAM_URL", NULL, "UPSTREAM_URL is not set"},
+        {"UPSTREAM_URL", "nowhere", "UPSTREAM_URL: 'nowhere' is no upstream url"},
+        {"PORT", "http", "PORT: '0.0.0.0:http' is no address"},
+        {"PORT", "8080}]\nworkers: 9", "PORT: "},
+        {"WORKERS", "some", "WORKERS: 'workers' is 'some'"},
+        {"CACHE_CAPACITY", "500001", "CACHE_CAPACITY: 'capacity' is 500001; the most is 500000"},
+        {"REDIS_URL", "redis://x", "REDIS_URL is not available in this version; unset it"},
+        {"FGA_API_URL", "https://x", "FGA_API_URL is not available in this version"},
+        {"RATE_LIMIT_REQUESTS", "100", "RATE_LIMIT_REQUESTS is not available in this version"},
+        {"AUTH0_CLIENT_SECRET", "x", "AUTH0_CLIENT_SECRET is not available in this version"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++) {
+        struct conf_try t;
+        good();
+        if (cases[i].value == NULL)
+            unsetenv(cases[i].name);
+        else
+            setenv(cases[i].name, cases[i].value, 1);
+        environment(&t);
+        cr_expect(conf_has(&t, 0, 0, cases[i].says), "%s=%s: %s", cases[i].name, cases[i].value, conf_messages(&t));
+        for (size_t k = 0; k < t.m.n; k++)
+            cr_expect(t.m.v[k].line == 0 && sz_eq(t.m.v[k].file, SZ_S("environment")));
+        conf_done(&t);
+        unsetenv(cases[i].name);
+    }
+}
+
+Test(environ, one_guarded_route_for_everything)
+{
+    struct conf_try t;
+    struct sz_route_match m;
+    good();
+    setenv("PORT", "3000", 1);
+    setenv("WORKERS", "2", 1);
+    setenv("CACHE_CAPACITY", "1000", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    cr_expect(sz_eq(t.conf->source, SZ_S("environment")));
+    cr_expect(sz_eq(t.conf->listeners[0].address, SZ_S("0.0.0.0:3000")));
+    cr_expect_eq(t.conf->workers, 2);
+    cr_expect_eq(t.conf->cache.capacity, 1000);
+    cr_expect(sz_eq(t.conf->issuers[0].issuer, SZ_S("https://tenant.auth0.com/")));
+    cr_expect_eq(t.conf->issuers[0].algorithms, 1u << SZ_ALG_RS256);
+    cr_expect(sz_eq(t.conf->issuers[0].audiences.v[0], SZ_S("https://api.example.com")));
+    cr_expect(sz_router_match(t.conf->router, SZ_S("any"), SZ_S("/any/path"), SZ_S("DELETE"), &m));
+    cr_expect(!m.route->is_public && m.route->issuers_n == 1);
+    conf_done(&t);
+}
+
+/* What a variable holds is a value, ${...} and quotes included. */
+Test(environ, values_are_not_expanded_again)
+{
+    struct conf_try t;
+    good();
+    setenv("SZ_SECRET", "secret", 1);
+    setenv("AUTH0_AUDIENCE", "a\"${SZ_SECRET}", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    cr_expect(sz_eq(t.conf->issuers[0].audiences.v[0], SZ_S("a\"${SZ_SECRET}")));
+    conf_done(&t);
+}

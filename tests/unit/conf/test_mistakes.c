@@ -1,0 +1,401 @@
+/*
+ * Bad configurations: each with the line, the column and a part of the message that it must give.  Line 1 is the
+ * first of the text; where a case is a route, it is put behind conf_base() and lines are counted from there.
+ */
+#include "conf_test.h"
+
+struct bad {
+    const char *text;
+    unsigned line, column;
+    const char *message;
+};
+
+static void check(const char *yaml, const struct bad *bad, unsigned shift)
+{
+    struct conf_try t;
+    conf_try(&t, yaml);
+    cr_expect_null(t.conf, "accepted: %s", bad->text);
+    cr_expect(conf_has(&t, bad->line == 0 ? 0 : bad->line + shift, bad->column, bad->message),
+              "%s\nwanted %u:%u: %s\ngot%s", bad->text, bad->line + shift, bad->column, bad->message,
+              conf_messages(&t));
+    conf_done(&t);
+}
+
+/* ---- the text itself --------------------------------------------------------------------------------- */
+
+Test(mistakes, yaml)
+{
+    static const struct bad cases[] = {
+        {"", 0, 0, "the file is empty"},
+        {"# nothing\n", 0, 0, "the file is empty"},
+        {"just words\n", 1, 1, "is a mapping"},
+        {"[a]\n", 1, 1, "is a mapping"},
+        {"listen: [\n", 2, 1, "not YAML"},
+        {"a: b: c\n", 1, 5, "not YAML"},
+        {"listen:\n\t- x\n", 2, 1, "tab"},
+        {"a: {b: /c/{d}}\n", 1, 11, "put the value in quotes"},
+        {"a: &x 1\nb: *x\n", 1, 4, "anchors (&x)"},
+        {"a: *x\n", 1, 4, "aliases (*x)"},
+        {"a: !!str 1\n", 1, 4, "tags"},
+        {"a: 1\n---\nb: 2\n", 2, 1, "a second document"},
+        {"? [a]\n: 1\n", 1, 3, "a key must be a word"},
+        {"a: \"x\\0y\"\n", 1, 4, "NUL"},
+        {"a: x\x01y\n", 1, 5, "UTF-8"},
+        {"a: x\xffy\n", 1, 5, "UTF-8"},
+        {"<<: {a: b}\n", 1, 1, "unknown key '<<'"},
+        {"a: [[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]\n", 1, 0, "nested deeper than 16"},
+        {"workers: 1\nworkers: 2\n", 2, 1, "'workers' is written twice, first in line 1"},
+        {"log: {level: info, access: all, level: warn}\n", 1, 33, "'level' is written twice"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check(cases[i].text, &cases[i], 0);
+}
+
+/* A kilobyte that would unfold to a billion nodes. */
+Test(mistakes, billion_laughs)
+{
+    struct sz_buf text = {0};
+    struct conf_try t;
+    sz_buf_adds(&text, SZ_S("a0: &a0 [x, x, x, x, x, x, x, x, x]\n"));
+    for (unsigned i = 1; i < 10; i++)
+        sz_buf_printf(&text, "a%u: &a%u [*a%u, *a%u, *a%u, *a%u, *a%u, *a%u]\n", i, i, i - 1, i - 1, i - 1, i - 1,
+                      i - 1, i - 1);
+    sz_buf_add(&text, "", 1);
+    conf_try(&t, text.p);
+    cr_assert(conf_has(&t, 1, 5, "anchors"));
+    conf_done(&t);
+    sz_buf_fini(&text);
+}
+
+Test(mistakes, keys)
+{
+    static const struct bad cases[] = {
+        {"lisen: []\n", 1, 1, "unknown key 'lisen' in the configuration; did you mean 'listen'?"},
+        {"limits: {max_conections: 5}\n", 1, 10, "did you mean 'max_connections'?"},
+        {"log: {colour: red}\n", 1, 7, "unknown key 'colour' in log; remove it"},
+        {"workers: 2\n", 1, 1, "needs 'listen'"},
+        {"workers: 2\n", 1, 1, "needs 'routes'"},
+        {"listen: [{mode: proxy}]\n", 1, 10, "a listener needs 'address'"},
+        {"issuers: {x: }\n", 1, 14, "an issuer is a mapping"},
+        {"issuers: {\"a b\": {issuer: x}}\n", 1, 11, "letters, digits"},
+        {"redis: {url: x}\n", 1, 1, "'redis' (shared cache and limits) is not available in this version"},
+        {"rate_limits: {}\n", 1, 1, "not available in this version"},
+        {"threat: {}\n", 1, 1, "not available in this version"},
+        {"anonymous: {}\n", 1, 1, "not available in this version"},
+        {"revocation: {}\n", 1, 1, "not available in this version"},
+        {"audit: {}\n", 1, 1, "not available in this version"},
+        {"tracing: {}\n", 1, 1, "not available in this version"},
+        {"state_dir: /x\n", 1, 1, "not available in this version"},
+        {"fga: {mode: remote}\n", 1, 13, "'mode: remote' is not available in this version"},
+        {"fga: {mode: embedded, api_url: x}\n", 1, 23, "'api_url' (a remote store) is not available"},
+        {"cache: {l2: {ttl: 1s}}\n", 1, 9, "'l2' (verified tokens in Redis) is not available"},
+        {"cache: {l1: {ttl_opaque: 1s}}\n", 1, 14, "is not available"},
+        {"listen: [{address: 127.0.0.1:1, mode: api}]\n", 1, 39, "'mode: api' is not available"},
+        {"issuers: {a: {jwks_uri: https://x}}\n", 1, 15, "'jwks_uri' (keys fetched over https) is not available"},
+        {"issuers: {a: {discovery: true}}\n", 1, 15, "is not available"},
+        {"issuers: {a: {introspection: {}}}\n", 1, 15, "is not available"},
+        {"issuers: {a: {userinfo: {}}}\n", 1, 15, "is not available"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check(cases[i].text, &cases[i], 0);
+}
+
+/* ---- process, listeners --------------------------------------------------------------------------------- */
+
+Test(mistakes, process_and_listeners)
+{
+    static const struct bad cases[] = {
+        {"workers: 0\n", 1, 10, "write auto or a number from 1 to 256"},
+        {"workers: many\n", 1, 10, "'many'"},
+        {"workers: 257\n", 1, 10, "'257'"},
+        {"user: no-such-user-here\n", 1, 7, "no user 'no-such-user-here'"},
+        {"user: root\n", 1, 7, "stop being root"},
+        {"trusted_proxies: [0.0.0.0/0]\n", 1, 19, "wider than /7"},
+        {"trusted_proxies: [10.0.0.0/8, 0.0.0.0/6]\n", 1, 31, "wider than /7"},
+        {"trusted_proxies: [\"::/0\"]\n", 1, 19, "wider than /7"},
+        {"trusted_proxies: [\"fc00::/6\"]\n", 1, 19, "wider than /7"},
+        {"trusted_proxies: [\"::ffff:0.0.0.0/96\"]\n", 1, 19, "wider than /7"},
+        {"trusted_proxies: [nonsense]\n", 1, 19, "'nonsense'"},
+        {"trusted_proxies: []\n", 1, 18, "is empty"},
+        {"limits: {request_body: 128MB}\n", 1, 10, "larger than 'buffered_bodies'"},
+        {"listen: [{address: 8080}]\n", 1, 20, "no address with a port"},
+        {"listen: [{address: localhost:8080}]\n", 1, 20, "no address with a port"},
+        {"listen: [{address: 127.0.0.1:65536}]\n", 1, 20, "no address with a port"},
+        {"listen: [{address: \"::1:8080\"}]\n", 1, 20, "no address with a port"},
+        {"listen: [{address: 127.0.0.1:80}, {address: 0.0.0.0:80}]\n", 1, 45, "the same place"},
+        {"listen: [{address: 127.0.0.1:80, mode: decide}]\n", 1, 10, "needs 'dialect'"},
+        {"listen: [{address: 127.0.0.1:80, mode: decide, dialect: nginx}]\n", 1, 10, "'trusted_proxies' alone"},
+        {"listen: [{address: 127.0.0.1:80, dialect: nginx}]\n", 1, 34, "belongs to mode 'decide'"},
+        {"listen: [{address: 127.0.0.1:80, mode: decide, dialect: ngnix}]\n", 1, 57, "did you mean 'nginx'?"},
+        {"listen: [{address: 127.0.0.1:80, proxy_protocol: true}]\n", 1, 34, "'trusted_proxies' alone"},
+        {"listen: [{address: 127.0.0.1:80, protocol: h2c, tls: {watch: true}}]\n", 1, 34, "without TLS"},
+        {"listen: [{address: 127.0.0.1:80, tls: {}}]\n", 1, 39, "'tls' is empty"},
+        {"listen: [{address: 127.0.0.1:80, tls: {watch: true}}]\n", 1, 39, "needs 'certificate' and 'key'"},
+        {"listen: [{address: 127.0.0.1:80, tls: {certificate: /none}}]\n", 1, 39, "both 'certificate' and 'key'"},
+        {"listen: [{address: 127.0.0.1:80, tls: {certificate: /none}}]\n", 1, 53, "No such file"},
+        {"listen: [{address: 127.0.0.1:80, tls: {certificate: /dev/zero}}]\n", 1, 53, "no regular file"},
+        {"listen: [{address: 127.0.0.1:80, tls: {client_auth: optional}}]\n", 1, 40, "without 'client_ca'"},
+        {"listen: [{address: 127.0.0.1:80, tls: {crl: /none}}]\n", 1, 40, "without 'client_ca'"},
+        {"listen: [{address: 127.0.0.1:80, request_body: 2MB}]\n", 1, 48, "larger than 'limits.request_body'"},
+        {"admin: {address: 0.0.0.0:9901}\n", 1, 18, "not loopback needs 'token_file'"},
+        {"listen: [{address: 127.0.0.1:80}]\nadmin: {address: 127.0.0.1:80}\n", 2, 18, "also a listener"},
+        {"admin: {address: 127.0.0.1:9901, token_file: /dev/zero}\n", 1, 46, "no regular file"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check(cases[i].text, &cases[i], 0);
+}
+
+/* ---- issuers, upstreams ------------------------------------------------------------------------------------ */
+
+Test(mistakes, issuers_and_upstreams)
+{
+    static const struct bad cases[] = {
+        {"issuers: {a: {audiences: [x]}}\n", 1, 11, "an issuer needs 'issuer'"},
+        {"issuers: {a: {issuer: x}}\n", 1, 11, "an issuer needs 'audiences'"},
+        {"issuers: {a: {issuer: x, audiences: [x]}}\n", 1, 15, "has no keys"},
+        {"issuers: {a: {issuer: \"\", audiences: [x]}}\n", 1, 23, "'issuer' is empty"},
+        {"issuers: {a: {issuer: x, audiences: []}}\n", 1, 37, "'audiences' is empty"},
+        {"issuers: {a: {issuer: x, audiences: }}\n", 1, 37, "'audiences' is empty"},
+        {"issuers: {a: {issuer: x, audiences: [\"\"]}}\n", 1, 38, "'audiences' is empty"},
+        {"issuers: {a: {issuer: x, audiences: api}}\n", 1, 37, "takes a list"},
+        {"issuers: {a: {issuer: x, audiences: [a, \"*\"]}}\n", 1, 26, "stands alone"},
+        {"issuers: {a: {issuer: x, audiences: [a, a]}}\n", 1, 41, "twice"},
+        {"issuers: {a: {issuer: x, algorithms: [none]}}\n", 1, 39, "no accepted algorithm"},
+        {"issuers: {a: {issuer: x, algorithms: [rs256]}}\n", 1, 39, "no accepted algorithm"},
+        {"issuers: {a: {issuer: x, algorithms: []}}\n", 1, 38, "is empty"},
+        {"issuers: {a: {issuer: x, algorithms: [HS256], jwks_file: /none}}\n", 1, 26, "need 'secret_file'"},
+        {"issuers: {a: {issuer: x, algorithms: [ES256], secret_file: /none}}\n", 1, 26, "need 'jwks_file'"},
+        {"issuers: {a: {issuer: x, jwks_file: /none, secret_file: /none}}\n", 1, 44, "without an HS algorithm"},
+        {"issuers: {a: {issuer: x, algorithms: [HS256], jwks_file: /none, secret_file: /none}}\n", 1, 47,
+         "no algorithm uses"},
+        {"issuers: {a: {issuer: x}, b: {issuer: x}}\n", 1, 39, "same 'issuer'"},
+        {"issuers: {a: {max_lifetime: 0s}}\n", 1, 29, "the least is 1s"},
+        {"upstreams: {u: {urls: [\"ftp://x\"]}}\n", 1, 24, "no upstream url"},
+        {"upstreams: {u: {urls: [\"http://\"]}}\n", 1, 24, "no upstream url"},
+        {"upstreams: {u: {urls: [\"http://h:0\"]}}\n", 1, 24, "no upstream url"},
+        {"upstreams: {u: {urls: [\"http://[::1\"]}}\n", 1, 24, "no upstream url"},
+        {"upstreams: {u: {urls: [\"http://a:b@h\"]}}\n", 1, 24, "no user or password"},
+        {"upstreams: {u: {urls: [\"http://h/base\"]}}\n", 1, 24, "end it before '/base'"},
+        {"upstreams: {u: {urls: [\"http://h\", \"https://h\"]}}\n", 1, 23, "make two"},
+        {"upstreams: {u: {urls: [\"http://h\"], tls: {server_name: x}}}\n", 1, 37, "http urls"},
+        {"upstreams: {u: {urls: [\"https://h\"], tls: {certificate: /none}}}\n", 1, 43, "both 'certificate' and 'key'"},
+        {"upstreams: {u: {timeouts: {connect: 0ms}}}\n", 1, 37, "the least is 1ms"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check(cases[i].text, &cases[i], 0);
+}
+
+/* ---- routes --------------------------------------------------------------------------------------------------- */
+
+#define FGA "fga:\n  model: |\n    model\n      schema 1.1\n"
+#define ISSUERS                                                                                                \
+    "  second: {issuer: https://second/, audiences: [api, other], algorithms: [HS256], secret_file: secret}\n" \
+    "  any: {issuer: https://any/, audiences: [\"*\"], algorithms: [HS256], secret_file: secret}\n"
+
+/* Two more issuers and an engine before the route. */
+static void check_route(const struct bad *bad)
+{
+    struct sz_buf text = {0};
+    conf_write("secret", "a secret of enough bytes for HS256\n", 0600);
+    char *base = conf_base(FGA, bad->text);
+    const char *upstreams = strstr(base, "upstreams:");
+    sz_buf_add(&text, base, (size_t)(upstreams - base));
+    sz_buf_adds(&text, SZ_S(ISSUERS));
+    sz_buf_adds(&text, sz_cstr(upstreams));
+    sz_buf_add(&text, "", 1);
+    check(text.p, bad, 12);
+    sz_buf_fini(&text);
+    free(base);
+}
+
+#define TAIL ", auth: {issuers: [main]}, upstream: up}\n"
+#define HEAD "  - {id: r, match: {path: /r}, "
+#define MAIN HEAD "upstream: up, auth: {issuers: [main], "
+
+Test(mistakes, routes)
+{
+    static const struct bad cases[] = {
+        {HEAD "upstream: up}\n", 1, 6, "has no 'auth'; add it, or say 'public: true'"},
+        {HEAD "public: false, upstream: up}\n", 1, 6, "has no 'auth'"},
+        {HEAD "public: true" TAIL, 1, 32, "beside 'auth'"},
+        {HEAD "public: yes, upstream: up}\n", 1, 40, "write true or false"},
+        {HEAD "public: \"true\", upstream: up}\n", 1, 40, "without quotes"},
+        {HEAD "covers_guarded: true" TAIL, 1, 32, "for public routes"},
+        {HEAD "shared_subjects: true" TAIL, 1, 32, "several issuers"},
+        {HEAD "auth: {issuers: [main]}}\n", 1, 6, "needs 'upstream'"},
+        {HEAD "auth: {issuers: [main]}, upstream: upp}\n", 1, 67, "did you mean 'up'?"},
+        {"  - {id: none, match: {path: /r}" TAIL, 1, 10, "unmatched"},
+        {"  - {id: \"a b\", match: {path: /r}" TAIL, 1, 10, "letters, digits"},
+        {"  - {match: {path: /r}" TAIL, 1, 5, "a route needs 'id'"},
+        {"  - {id: r" TAIL, 1, 5, "a route needs 'match'"},
+        {"  - {id: r, match: {}" TAIL, 1, 20, "'match' is empty"},
+        {"  - {id: r, match: {methods: [GET]}" TAIL, 1, 20, "match needs 'path'"},
+        {"  - {id: r, match: {path: r}" TAIL, 1, 27, "begins with '/'"},
+        {"  - {id: r, match: {path: /a//b}" TAIL, 1, 27, "'//'"},
+        {"  - {id: r, match: {path: /a/../b}" TAIL, 1, 27, "'.' and '..'"},
+        {"  - {id: r, match: {path: /a*}" TAIL, 1, 27, "'*' stands alone"},
+        {"  - {id: r, match: {path: /a/*/b}" TAIL, 1, 27, "'*' stands alone"},
+        {"  - {id: r, match: {path: \"/a/{x}y\"}" TAIL, 1, 27, "whole segment"},
+        {"  - {id: r, match: {path: \"/a/{}\"}" TAIL, 1, 27, "parameter's name"},
+        {"  - {id: r, match: {path: \"/{x}/{x}\"}" TAIL, 1, 27, "appears twice"},
+        {"  - {id: r, match: {path: /a%2fb}" TAIL, 1, 27, "upper-case hex"},
+        {"  - {id: r, match: {path: /a%2Fb}" TAIL, 1, 27, "never match"},
+        {"  - {id: r, match: {path: /a%41}" TAIL, 1, 27, "write 'A'"},
+        {"  - {id: r, match: {path: \"/a b\"}" TAIL, 1, 27, "%20"},
+        {"  - {id: r, match: {path: \"/a?x\"}" TAIL, 1, 27, "%3F"},
+        {"  - {id: r, match: {path: /r, host: \"a:80\"}" TAIL, 1, 37, "without a port"},
+        {"  - {id: r, match: {path: /r, host: \"a.*.b\"}" TAIL, 1, 37, "no host"},
+        {"  - {id: r, match: {path: /r, methods: [get]}" TAIL, 1, 41, "no method"},
+        {"  - {id: r, match: {path: /r, methods: [GET, TRACE]}" TAIL, 1, 46, "never let through"},
+        {"  - {id: r, match: {path: /r, methods: []}" TAIL, 1, 40, "is empty"},
+        {HEAD "request_body: 2MB" TAIL, 1, 46, "larger than 'limits.request_body'"},
+        {HEAD "rate_limit: standard" TAIL, 1, 32, "not available in this version"},
+        {HEAD "authorization: pass" TAIL, 1, 47, "it takes strip, keep"},
+        {HEAD "assertion: {}" TAIL, 1, 32, "at the top"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+Test(mistakes, auth)
+{
+    static const struct bad cases[] = {
+        {HEAD "upstream: up, auth: {}}\n", 1, 52, "'auth' is empty"},
+        {HEAD "upstream: up, auth: {scopes: [a]}}\n", 1, 52, "auth needs 'issuers'"},
+        {HEAD "upstream: up, auth: {issuers: []}}\n", 1, 62, "'issuers' is empty"},
+        {HEAD "upstream: up, auth: {issuers: [mian]}}\n", 1, 63, "did you mean 'main'?"},
+        {MAIN "scopes: []}}\n", 1, 78, "'scopes' is empty"},
+        {MAIN "scopes: [\"a b\"]}}\n", 1, 79, "no scope"},
+        {MAIN "scopes: [\"\"]}}\n", 1, 79, "'scopes' is empty"},
+        {MAIN "any_scope: }}\n", 1, 81, "'any_scope' is empty"},
+        {MAIN "claims: {}}}\n", 1, 78, "'claims' is empty"},
+        {MAIN "claims: {a: []}}}\n", 1, 82, "'a' is empty"},
+        {MAIN "claims: {a: \"\"}}}\n", 1, 82, "'a' is empty"},
+        {MAIN "claims: {a: {b: c}}}}\n", 1, 82, "takes one value"},
+        {MAIN "audiences: [nope]}}\n", 1, 82, "does not accept audience 'nope'"},
+        {MAIN "cookie: \"a b\"}}\n", 1, 78, "cookie's name"},
+        {MAIN "query: \"a=b\"}}\n", 1, 77, "parameter's name"},
+        {HEAD "upstream: up, auth: {issuers: [second]}}\n", 1, 52, "has several audiences"},
+        {HEAD "upstream: up, auth: {issuers: [any], audiences: [api]}}\n", 1, 69, "does not check audiences"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+#define CHECK(user, relation, object) \
+    MAIN "scopes: [a]}, authorize: {user: " user ", relation: " relation ", object: " object "}}\n"
+#define BOTH HEAD "upstream: up, auth: {issuers: [main, second], audiences: [api]}, "
+
+Test(mistakes, authorize)
+{
+    static const struct bad cases[] = {
+        {CHECK("\"{claims.sub}\"", "v", "\"d:{path.id}\""), 1, 0, "begins with a literal type"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"{claims.t}:x\""), 1, 0, "begins with a literal type"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"d:{path.id}\""), 1, 0, "has no {id}"},
+        {CHECK("\"user:{claim.sub}\"", "v", "\"d:x\""), 1, 0, "{claim.sub} is no variable"},
+        {CHECK("\"user:{claims.sub\"", "v", "\"d:x\""), 1, 0, "without its partner"},
+        {CHECK("\"user:{claims.sub}\"", "\"{claims.r}\"", "\"d:x\""), 1, 0, "one literal word"},
+        {CHECK("\"user:{claims.sub}\"", "\"a b\"", "\"d:x\""), 1, 0, "one literal word"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"d:\""), 1, 0, "has no id"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"d:*\""), 1, 0, "'*'"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"d:x y\""), 1, 0, "a blank"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"d:x:y\""), 1, 0, "second ':'"},
+        {CHECK("\"user:{claims.sub}\"", "v", "\"d:x#y\""), 1, 0, "'#'"},
+        {CHECK("\"user:{claims.sub}\"", "\"\"", "\"d:x\""), 1, 0, "'relation' is empty"},
+        {MAIN "scopes: [a]}, authorize: {}}\n", 1, 0, "'authorize' is empty"},
+        {MAIN "scopes: [a]}, authorize: {user: \"user:x\"}}\n", 1, 0, "needs 'user', 'relation' and 'object'"},
+        {MAIN "scopes: [a]}, authorize: {all: []}}\n", 1, 0, "'all' is empty"},
+        {MAIN "scopes: [a]}, authorize: {all: [{user: \"user:x\"}]}}\n", 1, 0, "a check needs 'relation'"},
+        {MAIN "scopes: [a]}, authorize: {user: \"user:x\", any: [{user: \"user:x\"}]}}\n", 1, 0,
+         "one check, or 'all', or 'any'"},
+        {HEAD "public: true, upstream: up, authorize: {user: \"user:x\"}}\n", 1, 60, "nobody is known there"},
+        {BOTH "authorize: {user: \"user:{claims.sub}\", relation: v, object: \"d:x\"}}\n", 1, 0,
+         "put {issuer} into 'user'"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+Test(mistakes, headers_and_cors)
+{
+    static const struct bad cases[] = {
+        {MAIN "scopes: [a]}, set_headers: {X_User: a}}\n", 1, 0, "letters, digits and '-' alone"},
+        {MAIN "scopes: [a]}, set_headers: {\"X User\": a}}\n", 1, 0, "letters, digits and '-' alone"},
+        {MAIN "scopes: [a]}, set_headers: {Host: a}}\n", 1, 0, "belongs to the connection"},
+        {MAIN "scopes: [a]}, set_headers: {content-length: \"1\"}}\n", 1, 0, "belongs to the connection"},
+        {MAIN "scopes: [a]}, set_headers: {Transfer-Encoding: chunked}}\n", 1, 0, "belongs to the connection"},
+        {MAIN "scopes: [a]}, set_headers: {Connection: x}}\n", 1, 0, "belongs to the connection"},
+        {MAIN "scopes: [a]}, set_headers: {X-Subzero-Subject: x}}\n", 1, 0, "the gateway writes it"},
+        {MAIN "scopes: [a]}, set_headers: {X-Forwarded-For: x}}\n", 1, 0, "the gateway writes it"},
+        {MAIN "scopes: [a]}, set_headers: {X-A: a, x-a: b}}\n", 1, 0, "set twice"},
+        {MAIN "scopes: [a]}, set_headers: {X-A: \"{path.id}\"}}\n", 1, 0, "has no {id}"},
+        {MAIN "scopes: [a]}, set_headers: {X-A: [a]}}\n", 1, 0, "takes one value"},
+        {MAIN "scopes: [a]}, strip_request_headers: [\"a b\"]}\n", 1, 0, "letters, digits and '-' alone"},
+        {HEAD "public: true, upstream: up, set_headers: {X-A: \"{claims.sub}\"}}\n", 1, 0, "nobody is known there"},
+        {BOTH "set_headers: {X-A: \"{claims.sub}\"}}\n", 1, 0, "put {issuer} into the value"},
+        {MAIN "scopes: [a]}, cors: {}}\n", 1, 0, "'cors' is empty"},
+        {MAIN "scopes: [a]}, cors: {credentials: true}}\n", 1, 0, "cors needs 'origins'"},
+        {MAIN "scopes: [a]}, cors: {origins: [\"*\"], credentials: true}}\n", 1, 0, "name the origins"},
+        {MAIN "scopes: [a]}, cors: {origins: [\"*\", \"https://a\"]}}\n", 1, 0, "already means every origin"},
+        {MAIN "scopes: [a]}, cors: {origins: [\"https://a/\"]}}\n", 1, 0, "no origin"},
+        {MAIN "scopes: [a]}, cors: {origins: [\"null\"]}}\n", 1, 0, "no origin"},
+        {MAIN "scopes: [a]}, cors: {origins: [\"https://a\"], methods: [get]}}\n", 1, 0, "no method"},
+        {MAIN "scopes: [a]}, cors: {origins: [\"https://a\"], headers: [\"a b\"]}}\n", 1, 0, "no header name"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+/* ---- between routes ---------------------------------------------------------------------------------------------- */
+
+#define R(id, match, rest) "  - {id: " id ", match: {" match "}, " rest ", upstream: up}\n"
+#define OPEN               "public: true"
+#define SHUT               "auth: {issuers: [main]}"
+
+Test(mistakes, between_routes)
+{
+    static const struct bad cases[] = {
+        {R("a", "path: /a", OPEN) R("a", "path: /b", OPEN), 2, 10, "route id 'a' is taken in line 13"},
+        {R("a", "path: /a", OPEN) R("b", "path: /a", OPEN), 2, 13, "match the same requests (every method /a)"},
+        {R("a", "path: /a, methods: [GET]", OPEN) R("b", "path: /a", OPEN), 2, 13, "(GET /a)"},
+        {R("a", "path: /a, methods: [GET]", OPEN) R("b", "path: /a, methods: [HEAD]", OPEN), 2, 13, "(HEAD /a)"},
+        {R("a", "path: \"/{x}\"", OPEN) R("b", "path: \"/{y}\"", OPEN), 2, 13, "match the same requests"},
+        {R("a", "path: /a, host: A.b", OPEN) R("b", "path: /a, host: a.B", OPEN), 2, 13, "match the same requests"},
+        {R("a", "path: /*", OPEN) R("b", "path: /b", SHUT), 1, 13, "covers the guarded 'b' (/b)"},
+        {R("b", "path: \"/x/{y}\", host: h.x", SHUT) R("a", "path: /x/*, host: \"*.x\"", OPEN), 2, 13,
+         "covers the guarded 'b'"},
+        {R("a", "path: /*, methods: [GET]", OPEN) R("b", "path: /b, methods: [POST]", SHUT), 1, 13,
+         "covers the guarded"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+Test(mistakes, all_at_once_in_order)
+{
+    struct conf_try t;
+    conf_try(&t, "listen: [{address: nowhere}]\nworkers: none\nlog: {level: loud}\nroutes:\n  - {id: a}\n");
+    cr_assert_null(t.conf);
+    cr_assert(conf_has(&t, 1, 20, "no address"));
+    cr_assert(conf_has(&t, 2, 10, "'workers'"));
+    cr_assert(conf_has(&t, 3, 14, "'level' is 'loud'"));
+    cr_assert(conf_has(&t, 5, 5, "needs 'match'"));
+    for (size_t i = 1; i < t.m.n; i++)
+        cr_assert_leq(t.m.v[i - 1].line, t.m.v[i].line);
+    conf_done(&t);
+}
+
+/* A thousand are enough to read; the count goes on. */
+Test(mistakes, are_bounded)
+{
+    struct sz_buf text = {0};
+    struct conf_try t;
+    for (unsigned i = 0; i < 5000; i++)
+        sz_buf_printf(&text, "key%u: 1\n", i);
+    sz_buf_add(&text, "", 1);
+    conf_try(&t, text.p);
+    cr_assert_eq(t.m.n, 1000);
+    cr_assert_geq(t.m.errors, 5000);
+    conf_done(&t);
+    sz_buf_fini(&text);
+}
