@@ -32,7 +32,14 @@ struct sz_secret {
 };
 
 enum sz_listen_mode { SZ_MODE_PROXY, SZ_MODE_DECIDE, SZ_MODE_API };
-enum sz_dialect { SZ_DIALECT_NONE, SZ_DIALECT_NGINX, SZ_DIALECT_TRAEFIK, SZ_DIALECT_CADDY, SZ_DIALECT_ENVOY, SZ_DIALECT_HAPROXY };
+enum sz_dialect {
+    SZ_DIALECT_NONE,
+    SZ_DIALECT_NGINX,
+    SZ_DIALECT_TRAEFIK,
+    SZ_DIALECT_CADDY,
+    SZ_DIALECT_ENVOY,
+    SZ_DIALECT_HAPROXY
+};
 enum sz_client_auth { SZ_CLIENT_AUTH_NONE, SZ_CLIENT_AUTH_OPTIONAL, SZ_CLIENT_AUTH_REQUIRE };
 
 struct sz_conf_cert {
@@ -47,15 +54,15 @@ struct sz_conf_tls {
     bool watch; /* reload when the files change */
 };
 struct sz_conf_listener {
-    struct sz_slice address;  /* as written, also the metric label */
+    struct sz_slice address; /* as written, also the metric label */
     struct sz_addr ip;
     uint16_t port;
     enum sz_listen_mode mode;
-    enum sz_dialect dialect;  /* mode decide */
-    bool h2c;                 /* protocol: h2c */
+    enum sz_dialect dialect; /* mode decide */
+    bool h2c;                /* protocol: h2c */
     bool proxy_protocol;
     struct sz_conf_tls tls;
-    uint64_t request_body;    /* bytes; <= limits.request_body */
+    uint64_t request_body; /* bytes; <= limits.request_body */
     struct sz_slice keys_file;
 };
 struct sz_conf_admin {
@@ -63,46 +70,58 @@ struct sz_conf_admin {
     struct sz_slice address;
     struct sz_addr ip;
     uint16_t port;
-    struct sz_secret token;   /* token_file */
-    bool open_metrics;        /* /metrics without the token */
-    struct sz_strings hosts;  /* accepted Host names besides loopback ones */
+    struct sz_secret token;  /* token_file */
+    bool open_metrics;       /* /metrics without the token */
+    struct sz_strings hosts; /* accepted Host names besides loopback ones */
 };
 struct sz_conf_limits {
     uint32_t max_connections, connections_per_address, max_in_flight;
-    uint32_t request_head, headers;     /* bytes; count */
+    uint32_t request_head, headers; /* bytes; count */
     uint64_t request_body, buffered_bodies;
     struct sz_span request_timeout, idle_timeout, drain;
-    uint32_t verifications_queue;       /* per loop, beyond it 503 overloaded */
+    uint32_t verifications_queue; /* per loop, beyond it 503 overloaded */
 };
 
 /* JOSE algorithms; a set is a bit mask of 1u << alg. */
 enum sz_alg {
-    SZ_ALG_HS256, SZ_ALG_HS384, SZ_ALG_HS512, SZ_ALG_RS256, SZ_ALG_RS384, SZ_ALG_RS512, SZ_ALG_PS256, SZ_ALG_PS384,
-    SZ_ALG_PS512, SZ_ALG_ES256, SZ_ALG_ES384, SZ_ALG_ES512, SZ_ALG_EDDSA, SZ_ALG_COUNT
+    SZ_ALG_HS256,
+    SZ_ALG_HS384,
+    SZ_ALG_HS512,
+    SZ_ALG_RS256,
+    SZ_ALG_RS384,
+    SZ_ALG_RS512,
+    SZ_ALG_PS256,
+    SZ_ALG_PS384,
+    SZ_ALG_PS512,
+    SZ_ALG_ES256,
+    SZ_ALG_ES384,
+    SZ_ALG_ES512,
+    SZ_ALG_EDDSA,
+    SZ_ALG_COUNT
 };
 const char *sz_alg_name(enum sz_alg alg);
 /* SZ_ALG_COUNT when unknown ("none" is unknown). Case-sensitive. */
 enum sz_alg sz_alg_from(struct sz_slice name);
 
 struct sz_conf_issuer {
-    struct sz_slice name;               /* key in the file; metric label */
-    struct sz_slice issuer;             /* exact `iss` */
-    struct sz_strings audiences;        /* at most 8; ["*"] = no check: any_audience */
+    struct sz_slice name;        /* key in the file; metric label */
+    struct sz_slice issuer;      /* exact `iss` */
+    struct sz_strings audiences; /* at most 8; ["*"] = no check: any_audience */
     bool any_audience;
-    uint32_t algorithms;                /* mask, never 0 */
+    uint32_t algorithms; /* mask, never 0 */
     struct sz_slice jwks_file, jwks_uri, discovery;
-    struct sz_secret secret;            /* HS*: secret_file */
+    struct sz_secret secret; /* HS*: secret_file */
     struct sz_span leeway;
     struct sz_strings required_claims;
-    struct sz_strings types;            /* accepted `typ`; default: JWT, at+jwt, absent */
-    struct sz_span max_lifetime;        /* 0 = none: exp - iat (iat then required) */
+    struct sz_strings types;     /* accepted `typ`; default: JWT, at+jwt, absent */
+    struct sz_span max_lifetime; /* 0 = none: exp - iat (iat then required) */
     struct sz_slice tenant_claim, permissions_claim;
     bool ignore_cnf;
-    uint64_t settings;                  /* hash of the settings above but keys and secret, equal on every instance */
+    uint64_t settings; /* hash of the settings above but keys and secret, equal on every instance */
 };
 
 struct sz_conf_cache {
-    uint32_t capacity;                  /* cache.l1.capacity */
+    uint32_t capacity; /* cache.l1.capacity */
     struct sz_span ttl, ttl_opaque, ttl_degraded;
     uint32_t negative_capacity;
     struct sz_span negative_ttl;
@@ -110,9 +129,9 @@ struct sz_conf_cache {
 
 struct sz_conf_url {
     bool tls;
-    struct sz_slice host;               /* name or address literal without brackets */
+    struct sz_slice host; /* name or address literal without brackets */
     uint16_t port;
-    struct sz_slice authority;          /* host[:port] as written */
+    struct sz_slice authority; /* host[:port] as written */
 };
 enum sz_reuse { SZ_REUSE_SAFE, SZ_REUSE_NEVER };
 struct sz_conf_upstream {
@@ -123,7 +142,7 @@ struct sz_conf_upstream {
     struct sz_span keepalive;                 /* an idle pooled connection is closed after this */
     uint32_t max_idle;                        /* pooled idle connections per thread */
     enum sz_reuse reuse;
-    bool preserve_host;                       /* default true */
+    bool preserve_host; /* default true */
     struct {
         struct sz_slice ca_file, certificate, key; /* client certificate */
         struct sz_slice server_name;               /* name to verify when not the url's host */
@@ -132,11 +151,21 @@ struct sz_conf_upstream {
 
 /* ---- templates ------------------------------------------------------------------------------- */
 
-enum sz_var { SZ_VAR_LITERAL, SZ_VAR_CLAIM, SZ_VAR_PATH, SZ_VAR_QUERY, SZ_VAR_HEADER, SZ_VAR_METHOD, SZ_VAR_CLIENT_IP, SZ_VAR_NOW, SZ_VAR_ISSUER };
+enum sz_var {
+    SZ_VAR_LITERAL,
+    SZ_VAR_CLAIM,
+    SZ_VAR_PATH,
+    SZ_VAR_QUERY,
+    SZ_VAR_HEADER,
+    SZ_VAR_METHOD,
+    SZ_VAR_CLIENT_IP,
+    SZ_VAR_NOW,
+    SZ_VAR_ISSUER
+};
 struct sz_template_part {
     enum sz_var var;
     struct sz_slice text; /* LITERAL: the bytes; CLAIM, PATH, QUERY, HEADER: the name (header lower-case) */
-    unsigned slot;        /* CLAIM: vocabulary slot (SZ_SLOT_SUB.. for the built-in ones); PATH: index of the parameter */
+    unsigned slot; /* CLAIM: vocabulary slot (SZ_SLOT_SUB.. for the built-in ones); PATH: index of the parameter */
 };
 /* Built-in claims that live in the identity's head, not in the vocabulary. */
 enum { SZ_SLOT_SUB = 1000, SZ_SLOT_CLIENT, SZ_SLOT_TENANT, SZ_SLOT_ISS };
@@ -146,19 +175,19 @@ struct sz_template {
     struct sz_slice source; /* as written */
 };
 
-struct sz_conf_check { /* one relation check */
+struct sz_conf_check {                         /* one relation check */
     struct sz_template user, relation, object; /* relation and the object's type are literals */
 };
 enum sz_authorize_mode { SZ_AUTHORIZE_NONE, SZ_AUTHORIZE_ALL, SZ_AUTHORIZE_ANY };
 
 struct sz_conf_claim_rule {
-    unsigned slot;              /* vocabulary slot or SZ_SLOT_* */
+    unsigned slot; /* vocabulary slot or SZ_SLOT_* */
     struct sz_slice name;
-    struct sz_strings values;   /* the claim equals one of them (a list claim: contains one of them) */
+    struct sz_strings values; /* the claim equals one of them (a list claim: contains one of them) */
 };
 
-struct sz_conf_header { /* a request header that a route sets */
-    struct sz_slice name;       /* lower-case; letters, digits, '-' */
+struct sz_conf_header {   /* a request header that a route sets */
+    struct sz_slice name; /* lower-case; letters, digits, '-' */
     struct sz_template value;
 };
 
@@ -174,23 +203,23 @@ enum { SZ_FROM_COOKIE = 1, SZ_FROM_QUERY = 2 };
 struct sz_conf_route {
     struct sz_slice id;
     struct {
-        struct sz_slice host;       /* exact, "*.example.com", or absent; lower-case */
-        struct sz_slice path;       /* pattern as written, canonical */
-        struct sz_strings methods;  /* absent: all but TRACE and CONNECT; GET includes HEAD */
+        struct sz_slice host;      /* exact, "*.example.com", or absent; lower-case */
+        struct sz_slice path;      /* pattern as written, canonical */
+        struct sz_strings methods; /* absent: all but TRACE and CONNECT; GET includes HEAD */
     } match;
     bool is_public, covers_guarded;
     /* auth */
-    const uint16_t *issuers;        /* indices into conf->issuers */
+    const uint16_t *issuers; /* indices into conf->issuers */
     size_t issuers_n;
     uint64_t scopes[4], any_scope[4]; /* vocabulary bits; any_scope all zero = no such rule */
-    struct sz_strings scope_names;  /* for the challenge: scopes then any_scope */
+    struct sz_strings scope_names;    /* for the challenge: scopes then any_scope */
     bool has_any_scope;
     const struct sz_conf_claim_rule *claims;
     size_t claims_n;
-    struct sz_strings audiences;    /* required audiences (subset of each issuer's) */
-    unsigned token_from;            /* SZ_FROM_* besides the Authorization header */
+    struct sz_strings audiences; /* required audiences (subset of each issuer's) */
+    unsigned token_from;         /* SZ_FROM_* besides the Authorization header */
     struct sz_slice cookie_name, query_name;
-    bool keep_authorization;        /* authorization: keep */
+    bool keep_authorization; /* authorization: keep */
     bool shared_subjects;
     /* authorize */
     enum sz_authorize_mode authorize;
@@ -200,13 +229,13 @@ struct sz_conf_route {
     const struct sz_conf_upstream *upstream; /* NULL only where the route serves decide listeners alone */
     const struct sz_conf_header *headers;    /* set_headers */
     size_t headers_n;
-    struct sz_strings strip_headers;         /* strip_request_headers: lower-case */
-    bool keep_odd_headers;                   /* keep names with other characters than letters, digits, '-' */
+    struct sz_strings strip_headers; /* strip_request_headers: lower-case */
+    bool keep_odd_headers;           /* keep names with other characters than letters, digits, '-' */
     bool websocket;
-    struct sz_span max_lifetime;             /* of a WebSocket or event stream; 0 = token expiry alone */
-    uint64_t request_body;                   /* bytes; <= limits.request_body */
-    struct sz_span timeout;                  /* whole decision, deadline handed down; default limits.request_timeout */
-    bool assertion;                          /* send X-Subzero-Assertion */
+    struct sz_span max_lifetime; /* of a WebSocket or event stream; 0 = token expiry alone */
+    uint64_t request_body;       /* bytes; <= limits.request_body */
+    struct sz_span timeout;      /* whole decision, deadline handed down; default limits.request_timeout */
+    bool assertion;              /* send X-Subzero-Assertion */
     struct sz_slice assertion_audience;
     struct sz_conf_cors cors;
 };
@@ -251,14 +280,14 @@ struct sz_conf {
     struct sz_conf_log log;
     struct {
         bool on;
-        struct sz_secret key;    /* key_file: a private JWK or PEM; signs X-Subzero-Assertion */
-        struct sz_span ttl;      /* at most 60 s */
+        struct sz_secret key; /* key_file: a private JWK or PEM; signs X-Subzero-Assertion */
+        struct sz_span ttl;   /* at most 60 s */
         struct sz_slice issuer;
     } assertion;
     struct sz_vocabulary vocabulary;
-    struct sz_router *router;  /* compiled from the routes: subzero/router.h */
-    uint64_t version;          /* hash of the whole configuration */
-    struct sz_arena *arena;    /* owns all of the above */
+    struct sz_router *router;      /* compiled from the routes: subzero/router.h */
+    uint64_t version;              /* hash of the whole configuration */
+    struct sz_arena *arena;        /* owns all of the above */
     const struct sz_raw_conf *raw; /* as written, private to src/conf: dump, comparison */
     const struct sz_node *tree;    /* the document with its positions: sz_conf_mistake */
 };
@@ -279,7 +308,8 @@ struct sz_mistakes {
 };
 void sz_mistakes_init(struct sz_mistakes *m);
 void sz_mistakes_fini(struct sz_mistakes *m);
-/* Adds one: for modules that read what the configuration names (keys, models).  Texts are copied; line 0 = no position. */
+/* Adds one: for modules that read what the configuration names (keys, models).  Texts are copied; line 0 = no position.
+ */
 void sz_mistakes_add(struct sz_mistakes *m, struct sz_slice file, unsigned line, unsigned column, bool warning,
                      const char *fmt, ...) SZ_PRINTF(6, 7);
 
@@ -295,7 +325,8 @@ void sz_conf_where(const struct sz_conf *conf, const char *path, unsigned *line,
  */
 struct sz_conf *sz_conf_load_file(const char *path, struct sz_mistakes *m);
 struct sz_conf *sz_conf_load_text(struct sz_slice yaml, const char *name, struct sz_mistakes *m);
-/* AUTH0_DOMAIN, AUTH0_AUDIENCE, UPSTREAM_URL ... (docs/configuration.md): one route for everything.  Before threads (getenv). */
+/* AUTH0_DOMAIN, AUTH0_AUDIENCE, UPSTREAM_URL ... (docs/configuration.md): one route for everything.  Before threads
+ * (getenv). */
 struct sz_conf *sz_conf_load_environment(struct sz_mistakes *m);
 /* Wipes secrets, frees everything. */
 void sz_conf_free(struct sz_conf **conf);

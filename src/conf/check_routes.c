@@ -121,8 +121,10 @@ static void check_covers(struct sz_builder *b)
 void sz_check_routes(struct sz_builder *b)
 {
     size_t n = b->conf->routes_n, before = b->l->m->errors;
-    size_t *order = sz_xcalloc(n + 1, sizeof(*order));
     struct sz_text why;
+    if (n == 0)
+        return; /* its own mistake */
+    size_t *order = sz_xcalloc(n, sizeof(*order));
     for (size_t i = 0; i < n; i++)
         order[i] = i;
     qsort_r(order, n, sizeof(*order), by_id, b);

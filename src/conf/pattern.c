@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "subzero/addr.h"
 #include "subzero/router.h"
 
 static bool unreserved(unsigned char c)
@@ -140,8 +141,11 @@ int sz_pattern_path(struct sz_pool *pool, struct sz_slice path, struct sz_patter
     rest = sz_from(path, 1);
     while (sz_split(&rest, '/', &field)) {
         int rc = parse_segment(field, rest.p == NULL, seg, out, why);
-        if (rc != 0)
+        if (rc != 0) {
+            out->n = 0; /* half a pattern is none */
+            out->star = false;
             return rc;
+        }
     }
     struct sz_segment *kept = sz_pool_alloc(pool, out->n * sizeof(*kept));
     memcpy(kept, seg, out->n * sizeof(*kept));
@@ -161,42 +165,49 @@ static bool label_ok(struct sz_slice label)
     return label.n > 0 && label.n <= 63;
 }
 
-static bool ipv6_ok(struct sz_slice s)
+static struct sz_slice lower(struct sz_pool *pool, struct sz_slice s)
 {
-    for (size_t i = 0; i < s.n; i++) {
-        if (strchr("0123456789abcdef:.", s.p[i]) == NULL)
-            return false;
-    }
-    return s.n >= 2;
+    char *copy = sz_pool_strdup(pool, s);
+    for (size_t i = 0; i < s.n; i++)
+        copy[i] = (char)(copy[i] >= 'A' && copy[i] <= 'Z' ? copy[i] | 0x20 : copy[i]);
+    return sz_slice(copy, s.n);
+}
+
+/* [::1]: in the one form of RFC 5952, as requests bring it, and without brackets, as it is compared. */
+static bool address_literal(struct sz_pool *pool, struct sz_slice s, struct sz_pattern *out, struct sz_slice *canonical)
+{
+    struct sz_addr ip;
+    char text[SZ_ADDR_TEXT];
+    if (s.n < 3 || s.p[0] != '[' || s.p[s.n - 1] != ']' || sz_addr_parse(sz_sub(s, 1, s.n - 2), &ip) != 0 ||
+        sz_addr_is_v4(ip))
+        return false;
+    sz_addr_format(ip, text);
+    *canonical = sz_pool_printf(pool, "[%s]", text);
+    out->host = sz_sub(*canonical, 1, canonical->n - 2);
+    return true;
 }
 
 int sz_pattern_host(struct sz_pool *pool, struct sz_slice host, struct sz_pattern *out, struct sz_slice *canonical,
                     struct sz_text *why)
 {
-    out->host = SZ_NONE;
+    out->host = *canonical = SZ_NONE;
     out->wildcard = false;
-    *canonical = SZ_NONE;
-    if (host.p == NULL)
+    if (host.p == NULL || address_literal(pool, host, out, canonical))
         return 0;
-    char *lower = sz_pool_strdup(pool, host);
-    for (size_t i = 0; i < host.n; i++)
-        lower[i] = (char)(lower[i] >= 'A' && lower[i] <= 'Z' ? lower[i] | 0x20 : lower[i]);
-    struct sz_slice s = sz_slice(lower, host.n), rest, label;
-    *canonical = s;
+    struct sz_slice s = lower(pool, host), label;
     out->wildcard = sz_starts_with(s, SZ_S("*."));
-    out->host = out->wildcard ? sz_from(s, 1) : s;
-    if (s.n > 2 && s.p[0] == '[' && s.p[s.n - 1] == ']' && ipv6_ok(sz_sub(s, 1, s.n - 2))) {
-        out->host = sz_sub(s, 1, s.n - 2); /* as requests are compared: without brackets */
-        return 0;
-    }
-    rest = out->wildcard ? sz_from(s, 2) : s;
+    struct sz_slice rest = out->wildcard ? sz_from(s, 2) : s;
     bool ok = rest.n > 0 && s.n <= 253;
     while (ok && sz_split(&rest, '.', &label))
         ok = label_ok(label);
-    if (ok)
-        return 0;
-    sz_text_set(why, "'%.*s' is no host; write api.example.com, *.example.com or [::1], without a port", SZ_FMT(host));
-    return -EINVAL;
+    if (!ok) {
+        sz_text_set(why, "'%.*s' is no host; write api.example.com, *.example.com or [::1], without a port",
+                    SZ_FMT(host));
+        return -EINVAL;
+    }
+    out->host = out->wildcard ? sz_from(s, 1) : s;
+    *canonical = s;
+    return 0;
 }
 
 /* ---- two of them ---------------------------------------------------------------------------------------- */

@@ -189,7 +189,7 @@ Test(router, hosts)
         {"wild", "*.example.com", "/w", NULL},
         {"wilder", "*.eu.example.com", "/w", NULL},
         {"exact", "api.example.com", "/w", NULL},
-        {"six", "[::1]", "/w", NULL},
+        {"six", "[0::0001]", "/w", NULL},
     };
     static const struct {
         const char *host, *path, *id;

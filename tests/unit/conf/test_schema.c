@@ -225,7 +225,9 @@ Test(schema, the_reference_page_is_fresh)
     struct sz_buf page = {0}, committed = {0};
     char chunk[4096];
     size_t n;
-    FILE *f = fopen(SZ_SOURCE_DIR "/docs/configuration.md", "r");
+    FILE *f = fopen(SZ_SOURCE_DIR "/"
+                                  "docs/configuration.md",
+                    "r");
     cr_assert_not_null(f);
     while ((n = fread(chunk, 1, sizeof(chunk), f)) > 0)
         sz_buf_add(&committed, chunk, n);
