@@ -62,9 +62,20 @@ uint64_t sz_process_raise_files(uint64_t wanted)
     return limit.rlim_cur;
 }
 
+#if defined(__SANITIZE_ADDRESS__)
+/* libh2o keeps a cache of buffers in each thread, and its queues, for the life of the process. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:h2o_mem_alloc_recycle\nleak:h2o_multithread_create_queue\n";
+}
+
 void sz_process_end(void)
 {
-#if defined(__SANITIZE_ADDRESS__)
     prctl(PR_SET_DUMPABLE, 1);
-#endif
 }
+#else
+void sz_process_end(void)
+{
+}
+#endif

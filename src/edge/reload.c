@@ -83,6 +83,7 @@ static void on_swap(struct sz_msg *msg, struct sz_loop *loop)
     sz_proxy_pools_configure(thread->pools, swap->snapshot->conf, swap->upstream_tls);
     sz_tls_thread_swap(thread, swap->tls);
     sz_snapshot_unref(swap->snapshot);
+    sz_tls_set_unref(swap->tls);
     sz_upstream_tls_unref(swap->upstream_tls);
     free(swap);
 }
@@ -199,8 +200,20 @@ struct sz_reloader *sz_reloader_new(struct sz_server *server)
     return reloader;
 }
 
+/* What was being built when the process was told to end is dropped. */
 void sz_reloader_free(struct sz_reloader **reloader)
 {
+    struct job *job = (*reloader)->running;
+    if (job != NULL) {
+        pthread_join(job->thread, NULL);
+        if (job->snapshot != NULL) {
+            sz_snapshot_unref(job->snapshot);
+            sz_upstream_tls_unref(job->upstream_tls);
+        }
+        sz_tls_set_unref(job->tls);
+        sz_mistakes_fini(&job->mistakes);
+        free(job);
+    }
     free(*reloader);
     *reloader = NULL;
 }
