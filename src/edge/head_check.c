@@ -53,7 +53,8 @@ bool sz_head_target(struct sz_slice s)
     return s.n > 0;
 }
 
-/* reg-name of RFC 3986: unreserved, sub-delims, percent-encoded octets.  IPv4 addresses are a subset. */
+/* reg-name of RFC 3986: unreserved, sub-delims, percent-encoded octets; not the comma, by which proxies join two Hosts.
+ */
 static bool is_reg_name(struct sz_slice s)
 {
     for (size_t i = 0; i < s.n; i++) {
@@ -65,7 +66,7 @@ static bool is_reg_name(struct sz_slice s)
             continue;
         }
         bool alnum = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!alnum && (c == 0 || strchr("-._~!$&'()*+,;=", c) == NULL))
+        if (!alnum && (c == 0 || strchr("-._~!$&'()*+;=", c) == NULL))
             return false;
     }
     return s.n > 0;
@@ -123,8 +124,7 @@ static bool absolute_form(struct sz_head *head, struct sz_slice target)
     head->target = sz_from(rest, end);
     if (head->target.n == 0)
         head->target = sz_eq(head->method, SZ_S("OPTIONS")) ? SZ_S("*") : SZ_S("/");
-    /* "http://host?x" has an empty path, which no origin-form can say. */
-    return head->target.p[0] != '?' && sz_head_authority(head->authority);
+    return sz_head_authority(head->authority);
 }
 
 static const char *request_line(struct sz_head *head, struct sz_slice line)

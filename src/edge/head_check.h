@@ -19,7 +19,8 @@ struct sz_head_limits {
 
 struct sz_head {
     struct sz_slice method;
-    struct sz_slice target;    /* origin-form or "*"; of an absolute-form its path and query, "/" when that is empty */
+    struct sz_slice target;    /* origin-form or "*"; of an absolute-form its path and query, "/" when both are empty,
+                                  "?query" when the path alone is */
     struct sz_slice authority; /* absolute-form's, else Host; empty only on HTTP/1.0 */
     bool http_1_0, absolute;
     bool has_length, chunked;

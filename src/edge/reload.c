@@ -203,6 +203,8 @@ struct sz_reloader *sz_reloader_new(struct sz_server *server)
 /* What was being built when the process was told to end is dropped. */
 void sz_reloader_free(struct sz_reloader **reloader)
 {
+    if (*reloader == NULL)
+        return;
     struct job *job = (*reloader)->running;
     if (job != NULL) {
         pthread_join(job->thread, NULL);

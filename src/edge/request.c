@@ -32,6 +32,8 @@ static void from_head(struct sz_exchange *x, const struct sz_head *head)
     req->protocol = head->http_1_0 ? SZ_HTTP_1_0 : SZ_HTTP_1_1;
     req->method = head->method;
     req->target = head->target;
+    if (head->target.p[0] == '?')
+        req->target = sz_pool_printf(x->txn.pool, "/%.*s", SZ_FMT(head->target));
     req->authority = head->authority;
     req->has_body = head->chunked || head->has_length;
     req->upgrade = sz_head_is_websocket(head);

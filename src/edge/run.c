@@ -161,6 +161,7 @@ static int start_threads(struct sz_server *server)
 
 static void end(struct sz_server *server)
 {
+    sz_reloader_free(&server->reloader); /* its thread posts to the service loop */
     for (unsigned i = 0; i < server->threads_n; i++) {
         pthread_join(server->threads[i]->id, NULL);
         free(server->threads[i]);

@@ -7,10 +7,11 @@
 
 #include <errno.h>
 
+/* reg-name of RFC 3986 without percent-encoding, and without the comma, by which proxies join two Host fields. */
 static bool host_byte(uint8_t c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
-           c == '_';
+           (c != 0 && strchr("_~!$&'()*+;=", c) != NULL);
 }
 
 /* Splits off ":port"; an empty port ("host:") is the same as none. */

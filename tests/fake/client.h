@@ -11,8 +11,8 @@ int client_open_from(const char *address, uint16_t port);
 /* Everything within 10 s. */
 bool client_send(int fd, struct sz_slice bytes);
 /*
- * Reads until the other side closes, `quiet_ms` pass without a byte, or the buffer is full.  NUL-terminated; *closed (may be
- * NULL): the other side closed or reset.
+ * Reads until the other side closes, `quiet_ms` pass without a byte, or the buffer is full.  NUL-terminated; *closed
+ * (may be NULL): the other side closed or reset.
  */
 size_t client_read(int fd, char *buf, size_t size, int quiet_ms, bool *closed);
 /* Reads one whole HTTP/1 response (by its Content-Length); its status, 0 when there was none. body may be NULL. */

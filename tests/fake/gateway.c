@@ -20,7 +20,8 @@ static void expand(struct sz_buf *out, const char *yaml, const struct gateway *g
         const char *name;
         unsigned value;
     } ports[] = {
-        {"{port}", g->port}, {"{port2}", g->port2}, {"{port3}", g->port3}, {"{admin}", g->admin}, {"{upstream}", g->upstream},
+        {"{port}", g->port},   {"{port2}", g->port2},       {"{port3}", g->port3},
+        {"{admin}", g->admin}, {"{upstream}", g->upstream},
     };
     while (*yaml != '\0') {
         size_t i;

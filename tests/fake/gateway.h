@@ -2,8 +2,8 @@
  * The gateway's own binary under test: a configuration from a template, free ports, started and waited for until it is
  * ready, ended by SIGTERM.  A sanitizer's report in its output is a failure.
  *
- * In the template: {port} {port2} {port3} data listeners, {admin} the admin listener, {upstream} whatever the test gave,
- * {dir} the test's scratch folder.
+ * In the template: {port} {port2} {port3} data listeners, {admin} the admin listener, {upstream} whatever the test
+ * gave, {dir} the test's scratch folder.
  */
 #ifndef FAKE_GATEWAY_H
 #define FAKE_GATEWAY_H

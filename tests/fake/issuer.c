@@ -27,8 +27,8 @@ char *issuer_token(struct issuer *issuer, const char *sub, long ttl_seconds, con
     struct sz_arena arena;
     struct sz_slice token;
 
-    sz_buf_printf(&claims, "{\"iss\":\"" ISSUER_NAME "\",\"aud\":\"api\",\"sub\":\"%s\",\"iat\":%ld,\"exp\":%ld%s%s}", sub, now,
-                  now + ttl_seconds, extra != NULL ? "," : "", extra != NULL ? extra : "");
+    sz_buf_printf(&claims, "{\"iss\":\"" ISSUER_NAME "\",\"aud\":\"api\",\"sub\":\"%s\",\"iat\":%ld,\"exp\":%ld%s%s}",
+                  sub, now, now + ttl_seconds, extra != NULL ? "," : "", extra != NULL ? extra : "");
     sz_arena_init(&arena);
     SZ_ASSERT(sz_signer_sign(issuer->signer, SZ_ALG_ES256, "at+jwt", sz_buf_slice(&claims), &arena.pool, &token) == 0);
     char *copy = sz_xmalloc(token.n + 1);

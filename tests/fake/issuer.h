@@ -1,4 +1,5 @@
-/* An issuer for tests: a key, its JWK Set as a file, tokens.  Its name is "https://issuer.test/", its audience "api". */
+/* An issuer for tests: a key, its JWK Set as a file, tokens.  Its name is "https://issuer.test/", its audience "api".
+ */
 #ifndef FAKE_ISSUER_H
 #define FAKE_ISSUER_H
 
@@ -6,12 +7,12 @@
 
 #define ISSUER_NAME "https://issuer.test/"
 /* For a gateway's template: the issuer under the key `test`. */
-#define ISSUER_YAML                                                                                                    \
-    "issuers:\n"                                                                                                       \
-    "  test:\n"                                                                                                        \
-    "    issuer: " ISSUER_NAME "\n"                                                                                    \
-    "    audiences: [api]\n"                                                                                           \
-    "    algorithms: [ES256]\n"                                                                                        \
+#define ISSUER_YAML                 \
+    "issuers:\n"                    \
+    "  test:\n"                     \
+    "    issuer: " ISSUER_NAME "\n" \
+    "    audiences: [api]\n"        \
+    "    algorithms: [ES256]\n"     \
     "    jwks_file: \"{dir}/jwks.json\"\n"
 
 struct issuer {

@@ -169,7 +169,7 @@ static bool one_request(struct conn *c)
     rec.head_n = head;
     memcpy(rec.head, c->buf, head);
     rec.head[head] = '\0';
-    sscanf(rec.head, "%39s %2047s", rec.method, rec.target);
+    sscanf(rec.head, "%39s %8191s", rec.method, rec.target);
     consume(c, head);
     bool head_is_answered = strcmp(rec.method, "HEAD") == 0;
     ssize_t body = c->recorder->refuse_body ? 0 : read_body(c, &rec);

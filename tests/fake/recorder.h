@@ -14,7 +14,7 @@
 
 struct recorded {
     char method[40];
-    char target[2048];
+    char target[8192];
     char *head; /* raw, NUL-terminated */
     size_t head_n;
     size_t body_n;
