@@ -8,7 +8,7 @@ static void compare_field(const char *path, const struct sz_field *f, const void
     sz_dump_field(f, a, 0, &ta);
     sz_dump_field(f, c, 0, &tc);
     if (!sz_eq(sz_buf_slice(&ta), sz_buf_slice(&tc)))
-        sz_buf_printf(out, "'%s%s' changed: it needs a restart and stays as it was\n", path, f->name);
+        sz_buf_printf(out, "'%s%s' changed\n", path, f->name);
     sz_buf_fini(&ta);
     sz_buf_fini(&tc);
 }

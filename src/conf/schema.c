@@ -11,28 +11,33 @@
 
 /* One row; ROW_AT is the struct that the table describes. */
 #define AT(member) .offset = offsetof(ROW_AT, member), .size = sizeof(((ROW_AT *)NULL)->member)
-#define BOOL(key, member, text)                                                            \
-    {                                                                                      \
-        .name = key, .type = SZ_F_BOOL, AT(member), .def = "false", .max = 1, .help = text \
+#define BOOL(key, member, d, text)                                                   \
+    {                                                                                \
+        .name = key, .type = SZ_F_BOOL, AT(member), .def = d, .max = 1, .help = text \
     }
-#define NUMBER(kind, key, member, d, lo, hi, text)                                          \
-    {                                                                                       \
-        .name = key, .type = kind, AT(member), .def = d, .min = lo, .max = hi, .help = text \
+#define NUMBER(kind, key, member, fl, d, lo, hi, text)                                                   \
+    {                                                                                                    \
+        .name = key, .type = kind, AT(member), .flags = fl, .def = d, .min = lo, .max = hi, .help = text \
     }
 #define COUNT(...) NUMBER(SZ_F_COUNT, __VA_ARGS__)
 #define SIZE(...)  NUMBER(SZ_F_SIZE, __VA_ARGS__)
 #define SPAN(...)  NUMBER(SZ_F_SPAN, __VA_ARGS__)
-#define ENUM(key, member, d, list, text)                                                                      \
+#define ENUM(key, member, fl, d, list, text)                                                                  \
     {                                                                                                         \
-        .name = key, .type = SZ_F_ENUM, AT(member), .def = d, .max = INT32_MAX, .choices = list, .help = text \
+        .name = key, .type = SZ_F_ENUM, AT(member), .flags = fl, .def = d, .max = INT32_MAX, .choices = list, \
+        .help = text                                                                                          \
     }
 #define TEXT(key, member, fl, d, text)                                                                         \
     {                                                                                                          \
         .name = key, .type = SZ_F_TEXT, AT(member), .flags = fl, .def = d, .min = 1, .max = 1024, .help = text \
     }
-#define FILE_(key, member, text)                                                        \
-    {                                                                                   \
-        .name = key, .type = SZ_F_FILE, AT(member), .min = 1, .max = 4095, .help = text \
+#define FILE_(key, member, fl, text)                                                                 \
+    {                                                                                                \
+        .name = key, .type = SZ_F_FILE, AT(member), .flags = fl, .min = 1, .max = 4095, .help = text \
+    }
+#define TEXT_OR_FILE(key, member, fl, text)                                                                  \
+    {                                                                                                        \
+        .name = key, .type = SZ_F_TEXT_OR_FILE, AT(member), .flags = fl, .min = 1, .max = 4095, .help = text \
     }
 #define SECRET(key, member, fl, text)                                                                  \
     {                                                                                                  \
@@ -87,35 +92,23 @@ static const struct sz_choice client_auths[] = {
     {"require", SZ_CLIENT_AUTH_REQUIRE, false}, {"optional", SZ_CLIENT_AUTH_OPTIONAL, false}, {NULL, 0, false}};
 
 #define ROW_AT struct sz_raw_cert
-static const struct sz_field cert_fields[] = {{.name = "certificate",
-                                               .type = SZ_F_FILE,
-                                               AT(out.certificate),
-                                               .flags = REQUIRED,
-                                               .min = 1,
-                                               .max = 4095,
-                                               .help = "PEM file: the certificate, then its intermediates"},
-                                              {.name = "key",
-                                               .type = SZ_F_FILE,
-                                               AT(out.key),
-                                               .flags = REQUIRED,
-                                               .min = 1,
-                                               .max = 4095,
-                                               .help = "PEM file: the private key of the certificate"},
-                                              END};
+static const struct sz_field cert_fields[] = {
+    FILE_("certificate", out.certificate, REQUIRED, "PEM file: the certificate, then its intermediates"),
+    FILE_("key", out.key, REQUIRED, "PEM file: the private key of the certificate"), END};
 static const struct sz_object cert_object = {"a certificate", sizeof(ROW_AT), cert_fields};
 #undef ROW_AT
 
 #define ROW_AT struct sz_raw_tls
 static const struct sz_field tls_fields[] = {
-    FILE_("certificate", single.certificate, "PEM file: the certificate, then its intermediates"),
-    FILE_("key", single.key, "PEM file: the private key of the certificate"),
+    FILE_("certificate", single.certificate, 0, "PEM file: the certificate, then its intermediates"),
+    FILE_("key", single.key, 0, "PEM file: the private key of the certificate"),
     LIST("certificates", certificates, 0, 256, cert_object,
          "several certificates, chosen by the name that the client asks for (SNI); the first is the default"),
-    FILE_("client_ca", client_ca, "PEM file: who may sign client certificates; turns mutual TLS on"),
-    ENUM("client_auth", client_auth, NULL, client_auths,
+    FILE_("client_ca", client_ca, 0, "PEM file: who may sign client certificates; turns mutual TLS on"),
+    ENUM("client_auth", client_auth, 0, NULL, client_auths,
          "whether a client certificate is needed; only with `client_ca`, then `require` unless said otherwise"),
-    FILE_("crl", crl, "PEM file: revoked client certificates; only with `client_ca`"),
-    BOOL("watch", watch, "load the files again when they change, not only on SIGHUP"),
+    FILE_("crl", crl, 0, "PEM file: revoked client certificates; only with `client_ca`"),
+    BOOL("watch", watch, "false", "load the files again when they change, not only on SIGHUP"),
     END};
 static const struct sz_object tls_object = {"tls", sizeof(ROW_AT), tls_fields};
 #undef ROW_AT
@@ -123,16 +116,17 @@ static const struct sz_object tls_object = {"tls", sizeof(ROW_AT), tls_fields};
 #define ROW_AT struct sz_raw_listener
 static const struct sz_field listener_fields[] = {
     TEXT("address", address, REQUIRED, NULL, "where to listen: `address:port`, IPv6 in brackets"),
-    ENUM("mode", mode, "proxy", modes,
+    ENUM("mode", mode, 0, "proxy", modes,
          "`proxy` sends allowed requests upstream; `decide` answers a front proxy that asks (forward-auth)"),
-    ENUM("dialect", dialect, NULL, dialects,
+    ENUM("dialect", dialect, 0, NULL, dialects,
          "whose question a `decide` listener answers; that dialect's headers alone are read. Required there"),
-    ENUM("protocol", protocol, NULL, protocols,
+    ENUM("protocol", protocol, 0, NULL, protocols,
          "`h2c`: HTTP/2 with prior knowledge alone, without TLS. By default HTTP/1.1 and HTTP/2"),
     OBJECT("tls", tls, OPTIONAL, tls_object, "TLS 1.2 and 1.3 on this listener"),
-    BOOL("proxy_protocol", proxy_protocol,
+    BOOL("proxy_protocol", proxy_protocol, "false",
          "expect the PROXY protocol (v1 or v2) from `trusted_proxies`, and take the client's address from it"),
-    SIZE("request_body", request_body, NULL, 0, MIB(1024), "largest request body here; at most `limits.request_body`"),
+    SIZE("request_body", request_body, 0, NULL, 0, MIB(1024),
+         "largest request body here; at most `limits.request_body`"),
     LATER("keys_file", "bearer keys of a listener in mode `api`"),
     END};
 static const struct sz_object listener_object = {"a listener", sizeof(ROW_AT), listener_fields};
@@ -143,7 +137,7 @@ static const struct sz_field admin_fields[] = {
     TEXT("address", address, REQUIRED, NULL, "where the admin endpoints listen: `address:port`"),
     SECRET("token_file", token, 0,
            "file with the bearer token; needed unless the address is a loopback one, used there too"),
-    BOOL("open_metrics", open_metrics, "`/metrics` without the token"),
+    BOOL("open_metrics", open_metrics, "false", "`/metrics` without the token"),
     TEXTS("hosts", hosts, 0, 64, "accepted `Host` names besides the loopback ones"), END};
 static const struct sz_object admin_object = {"admin", sizeof(ROW_AT), admin_fields};
 #undef ROW_AT
@@ -152,23 +146,24 @@ static const struct sz_object admin_object = {"admin", sizeof(ROW_AT), admin_fie
 
 #define ROW_AT struct sz_raw_limits
 static const struct sz_field limits_fields[] = {
-    COUNT("max_connections", out.max_connections, "20000", 1, 1000000,
+    COUNT("max_connections", out.max_connections, RESTART, "20000", 1, 1000000,
           "client connections of the whole process; further ones wait in the kernel's queue"),
-    COUNT("connections_per_address", out.connections_per_address, "4096", 1, 1000000,
+    COUNT("connections_per_address", out.connections_per_address, 0, "4096", 1, 1000000,
           "connections of one client address, counted at accept; a trusted proxy's own address is exempt"),
-    COUNT("max_in_flight", out.max_in_flight, "10000", 1, 1000000,
+    COUNT("max_in_flight", out.max_in_flight, 0, "10000", 1, 1000000,
           "requests being worked on; beyond it 503 `overloaded` before anything is verified"),
-    SIZE("request_head", out.request_head, "32KiB", KIB(1), KIB(256), "request line and headers; beyond it 431"),
-    COUNT("headers", out.headers, "100", 8, 100, "header fields of a request; beyond it 431"),
-    SIZE("request_body", out.request_body, "1MB", 0, MIB(1024),
+    SIZE("request_head", out.request_head, 0, "32KiB", KIB(1), KIB(256), "request line and headers; beyond it 431"),
+    COUNT("headers", out.headers, 0, "100", 8, 100, "header fields of a request; beyond it 431"),
+    SIZE("request_body", out.request_body, RESTART, "1MB", 0, MIB(1024),
          "largest request body; listeners and routes may only lower it; beyond it 413"),
-    SIZE("buffered_bodies", out.buffered_bodies, "64MB", KIB(64), MIB(1024) * 64,
+    SIZE("buffered_bodies", out.buffered_bodies, RESTART, "64MB", KIB(64), MIB(1024) * 64,
          "request bytes buffered by the whole process; the largest unauthenticated one is dropped first"),
-    SPAN("request_timeout", out.request_timeout, "10s", MS(10), SEC(3600),
+    SPAN("request_timeout", out.request_timeout, RESTART, "10s", MS(10), SEC(3600),
          "time to send a whole request, and the deadline of its decision"),
-    SPAN("idle_timeout", out.idle_timeout, "60s", MS(100), SEC(3600), "a connection without a request is closed"),
-    SPAN("drain", out.drain, "30s", 0, SEC(3600), "after SIGTERM: how long requests in flight may take to finish"),
-    COUNT("verifications_queue", out.verifications_queue, "1024", 16, 1000000,
+    SPAN("idle_timeout", out.idle_timeout, RESTART, "60s", MS(100), SEC(3600),
+         "a connection without a request is closed"),
+    SPAN("drain", out.drain, 0, "30s", 0, SEC(3600), "after SIGTERM: how long requests in flight may take to finish"),
+    COUNT("verifications_queue", out.verifications_queue, RESTART, "1024", 16, 1000000,
           "tokens waiting to be verified, per thread; beyond it 503 `overloaded`"),
     END};
 static const struct sz_object limits_object = {"limits", sizeof(ROW_AT), limits_fields};
@@ -183,17 +178,17 @@ static const struct sz_field issuer_fields[] = {
     TEXTS("algorithms", algorithms, 0, 13,
           "accepted `alg`: HS256 HS384 HS512 RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA. By default "
           "RS256, with a secret alone HS256"),
-    FILE_("jwks_file", out.jwks_file, "JWK Set file with the issuer's public keys"),
+    FILE_("jwks_file", out.jwks_file, 0, "JWK Set file with the issuer's public keys"),
     SECRET("secret_file", secret, 0, "file with the shared secret of HS algorithms, used as its bytes are"),
-    SPAN("leeway", out.leeway, "10s", 0, SEC(300), "clock difference granted to `exp`, `nbf` and `iat`"),
+    SPAN("leeway", out.leeway, 0, "10s", 0, SEC(300), "clock difference granted to `exp`, `nbf` and `iat`"),
     TEXTS("required_claims", out.required_claims, 0, 16, "claims that a token must have besides `exp`"),
     TEXTS("types", out.types, 0, 8, "accepted `typ`; by default JWT, at+jwt or none"),
-    SPAN("max_lifetime", out.max_lifetime, NULL, SEC(1), SEC(86400) * 366,
+    SPAN("max_lifetime", out.max_lifetime, 0, NULL, SEC(1), SEC(86400) * 366,
          "longest `exp` - `iat`; `iat` is then required. By default unlimited"),
     TEXT("tenant_claim", out.tenant_claim, 0, NULL, "claim whose value is the tenant"),
     TEXT("permissions_claim", out.permissions_claim, 0, NULL,
          "claim (a list) whose values count as scopes beside `scope` and `scp`, for example `permissions`"),
-    BOOL("ignore_cnf", out.ignore_cnf, "accept sender-constrained tokens (`cnf`) as plain bearer tokens"),
+    BOOL("ignore_cnf", out.ignore_cnf, "false", "accept sender-constrained tokens (`cnf`) as plain bearer tokens"),
     LATER("jwks_uri", "keys fetched over https"),
     LATER("discovery", "keys found through the issuer's metadata"),
     LATER("max_stale", "how long fetched keys outlive their source"),
@@ -212,30 +207,15 @@ static const struct sz_object issuer_object = {"an issuer", sizeof(ROW_AT), issu
 
 #define ROW_AT struct sz_raw_cache_l1
 static const struct sz_field l1_fields[] = {
-    {.name = "capacity",
-     .type = SZ_F_COUNT,
-     AT(capacity),
-     .flags = RESTART,
-     .def = "50000",
-     .min = 1,
-     .max = 500000,
-     .help = "tokens kept; fixed memory, about 270 bytes each when used"},
-    SPAN("ttl", ttl, "30s", MS(1), SEC(3600), "how long a verified token is kept; never beyond its own expiry"),
+    COUNT("capacity", capacity, RESTART, "50000", 1, 500000,
+          "tokens kept; fixed memory, about 270 bytes each when used"),
+    SPAN("ttl", ttl, 0, "30s", MS(1), SEC(3600), "how long a verified token is kept; never beyond its own expiry"),
     LATER("ttl_opaque", "how long an introspected token is kept"),
-    LATER("ttl_degraded", "how long one is kept while revocations cannot be followed"),
-    END};
+    LATER("ttl_degraded", "how long one is kept while revocations cannot be followed"), END};
 static const struct sz_object l1_object = {"cache.l1", sizeof(ROW_AT), l1_fields};
 static const struct sz_field negative_fields[] = {
-    {.name = "capacity",
-     .type = SZ_F_COUNT,
-     AT(capacity),
-     .flags = RESTART,
-     .def = "8192",
-     .min = 1,
-     .max = 500000,
-     .help = "rejected tokens kept, in a table of their own"},
-    SPAN("ttl", ttl, "10s", MS(1), SEC(3600), "how long a rejected token is kept"),
-    END};
+    COUNT("capacity", capacity, RESTART, "8192", 1, 500000, "rejected tokens kept, in a table of their own"),
+    SPAN("ttl", ttl, 0, "10s", MS(1), SEC(3600), "how long a rejected token is kept"), END};
 static const struct sz_object negative_object = {"cache.negative", sizeof(ROW_AT), negative_fields};
 #undef ROW_AT
 
@@ -252,20 +232,10 @@ static const struct sz_choice fga_modes[] = {
 
 #define ROW_AT struct sz_raw_fga
 static const struct sz_field fga_fields[] = {
-    ENUM("mode", mode, "embedded", fga_modes, "`embedded`: the engine in this process"),
-    {.name = "model",
-     .type = SZ_F_TEXT_OR_FILE,
-     AT(model),
-     .flags = REQUIRED,
-     .min = 1,
-     .max = 4095,
-     .help = "authorization model: a .fga, .json or fga.mod file, or the DSL itself as a block of lines"},
-    {.name = "tuples",
-     .type = SZ_F_TEXT_OR_FILE,
-     AT(tuples),
-     .min = 1,
-     .max = 4095,
-     .help = "relation tuples: a file, or the YAML itself as a block of lines"},
+    ENUM("mode", mode, 0, "embedded", fga_modes, "`embedded`: the engine in this process"),
+    TEXT_OR_FILE("model", model, REQUIRED,
+                 "authorization model: a .fga, .json or fga.mod file, or the DSL itself as a block of lines"),
+    TEXT_OR_FILE("tuples", tuples, 0, "relation tuples: a file, or the YAML itself as a block of lines"),
     LATER("listen", "the OpenFGA API on a listener of its own"),
     LATER("preshared_keys_file", "keys of that API"),
     LATER("api_url", "a remote store"),
@@ -293,16 +263,16 @@ static const struct sz_choice levels[] = {{"debug", SZ_LOG_DEBUG, false},
 
 #define ROW_AT struct sz_raw_log
 static const struct sz_field log_fields[] = {
-    ENUM("access", access, "all", access_logs, "access log: a line for each request, for one in `sample`, or none"),
-    COUNT("sample", sample, "100", 1, 1000000, "with `access: sampled`: one line in so many requests"),
-    ENUM("level", level, "info", levels, "least level of the process log"), END};
+    ENUM("access", access, 0, "all", access_logs, "access log: a line for each request, for one in `sample`, or none"),
+    COUNT("sample", sample, 0, "100", 1, 1000000, "with `access: sampled`: one line in so many requests"),
+    ENUM("level", level, RESTART, "info", levels, "least level of the process log"), END};
 static const struct sz_object log_object = {"log", sizeof(ROW_AT), log_fields};
 #undef ROW_AT
 
 #define ROW_AT struct sz_raw_assertion
 static const struct sz_field assertion_fields[] = {
     SECRET("key_file", key, REQUIRED, "private JWK or PEM that signs; its public half is published"),
-    SPAN("ttl", ttl, "30s", SEC(1), SEC(60), "how long an assertion is valid"),
+    SPAN("ttl", ttl, 0, "30s", SEC(1), SEC(60), "how long an assertion is valid"),
     TEXT("issuer", issuer, 0, "subzero", "its `iss`"), END};
 static const struct sz_object assertion_object = {"assertion", sizeof(ROW_AT), assertion_fields};
 #undef ROW_AT
@@ -314,18 +284,18 @@ static const struct sz_choice reuses[] = {
 
 #define ROW_AT struct sz_raw_timeouts
 static const struct sz_field timeout_fields[] = {
-    SPAN("connect", connect, "1s", MS(1), SEC(60), "until the connection (and its TLS) stands"),
-    SPAN("first_byte", first_byte, "30s", MS(1), SEC(3600), "from the sent request to the first byte of the answer"),
-    SPAN("idle", idle, "60s", MS(1), SEC(3600), "longest silence while the answer is read or the request is sent"),
+    SPAN("connect", connect, 0, "1s", MS(1), SEC(60), "until the connection (and its TLS) stands"),
+    SPAN("first_byte", first_byte, 0, "30s", MS(1), SEC(3600), "from the sent request to the first byte of the answer"),
+    SPAN("idle", idle, 0, "60s", MS(1), SEC(3600), "longest silence while the answer is read or the request is sent"),
     END};
 static const struct sz_object timeout_object = {"timeouts", sizeof(ROW_AT), timeout_fields};
 #undef ROW_AT
 
 #define ROW_AT struct sz_raw_upstream_tls
 static const struct sz_field upstream_tls_fields[] = {
-    FILE_("ca_file", ca_file, "PEM file: who signs the upstream's certificate; by default the system's store"),
-    FILE_("certificate", certificate, "PEM file: our client certificate"),
-    FILE_("key", key, "PEM file: its private key"),
+    FILE_("ca_file", ca_file, 0, "PEM file: who signs the upstream's certificate; by default the system's store"),
+    FILE_("certificate", certificate, 0, "PEM file: our client certificate"),
+    FILE_("key", key, 0, "PEM file: its private key"),
     TEXT("server_name", server_name, 0, NULL, "name to ask for and verify; by default the url's host"), END};
 static const struct sz_object upstream_tls_object = {"tls", sizeof(ROW_AT), upstream_tls_fields};
 #undef ROW_AT
@@ -334,18 +304,13 @@ static const struct sz_object upstream_tls_object = {"tls", sizeof(ROW_AT), upst
 static const struct sz_field upstream_fields[] = {
     TEXTS("urls", urls, REQUIRED, 64, "`http://host:port` or `https://host:port`, used in turn"),
     OBJECT("timeouts", timeouts, 0, timeout_object, "how long each step may take"),
-    SPAN("keepalive", keepalive, "4s", 0, SEC(3600),
+    SPAN("keepalive", keepalive, 0, "4s", 0, SEC(3600),
          "an idle connection is kept this long: less than upstreams do (Node.js: 5s), so that they do not close first; "
          "0s: not kept"),
-    COUNT("max_idle", max_idle, "64", 0, 100000, "idle connections kept, per thread"),
-    ENUM("reuse", reuse, "safe", reuses,
+    COUNT("max_idle", max_idle, 0, "64", 0, 100000, "idle connections kept, per thread"),
+    ENUM("reuse", reuse, 0, "safe", reuses,
          "`safe`: connections are reused after a clean exchange; `never`: one request each"),
-    {.name = "preserve_host",
-     .type = SZ_F_BOOL,
-     AT(preserve_host),
-     .def = "true",
-     .max = 1,
-     .help = "send the client's `Host`; false: the url's"},
+    BOOL("preserve_host", preserve_host, "true", "send the client's `Host`; false: the url's"),
     OBJECT("tls", tls, SZ_FIELD_OPTIONAL, upstream_tls_object, "details of https urls"),
     END};
 static const struct sz_object upstream_object = {"an upstream", sizeof(ROW_AT), upstream_fields};
@@ -405,8 +370,8 @@ static const struct sz_field cors_fields[] = {
     TEXTS("methods", methods, 0, 32, "methods granted to a preflight; by default those of the route"),
     TEXTS("headers", headers, 0, 64, "request headers granted to a preflight"),
     TEXTS("expose", expose, 0, 64, "response headers that a script may read"),
-    BOOL("credentials", credentials, "allow cookies and HTTP authentication"),
-    SPAN("max_age", max_age, "10m", 0, SEC(86400), "how long a browser may remember a preflight"),
+    BOOL("credentials", credentials, "false", "allow cookies and HTTP authentication"),
+    SPAN("max_age", max_age, 0, "10m", 0, SEC(86400), "how long a browser may remember a preflight"),
     END};
 static const struct sz_object cors_object = {"cors", sizeof(ROW_AT), cors_fields};
 #undef ROW_AT
@@ -423,23 +388,26 @@ static const struct sz_choice authorizations[] = {{"strip", 0, false}, {"keep", 
 static const struct sz_field route_fields[] = {
     TEXT("id", id, REQUIRED, NULL, "its name in logs, metrics and limits; letters, digits, `.`, `_`, `-`"),
     OBJECT("match", match, REQUIRED, match_object, "which requests"),
-    BOOL("public", is_public, "no token is needed; a route needs either this or `auth`"),
-    BOOL("covers_guarded", covers_guarded, "a public route whose pattern covers guarded ones must say so"),
+    BOOL("public", is_public, "false", "no token is needed; a route needs either this or `auth`"),
+    BOOL("covers_guarded", covers_guarded, "false", "a public route whose pattern covers guarded ones must say so"),
     OBJECT("auth", auth, OPTIONAL, auth_object, "which tokens are accepted, and what they must hold"),
-    BOOL("shared_subjects", shared_subjects,
+    BOOL("shared_subjects", shared_subjects, "false",
          "several issuers: the same `sub` from each is the same person, so templates need no {issuer}"),
     OBJECT("authorize", authorize, OPTIONAL, authorize_object, "relation checks: one, or a list under `all` or `any`"),
-    ENUM("authorization", authorization, "strip", authorizations, "whether the `Authorization` header goes upstream"),
+    ENUM("authorization", authorization, 0, "strip", authorizations,
+         "whether the `Authorization` header goes upstream"),
     TEXT("upstream", upstream, 0, NULL, "name from `upstreams`; needed where a `proxy` listener exists"),
     ENTRIES(SZ_F_TEXT_MAP, "set_headers", set_headers, 32, "headers to the upstream: `X-Name: \"{claims.name}\"`"),
     TEXTS("strip_request_headers", strip_request_headers, 0, 64, "further client headers to remove"),
-    BOOL("keep_odd_headers", keep_odd_headers,
+    BOOL("keep_odd_headers", keep_odd_headers, "false",
          "keep client headers whose names hold more than letters, digits and `-`"),
-    BOOL("websocket", websocket, "let WebSocket (version 13, HTTP/1.1) through"),
-    SPAN("max_lifetime", max_lifetime, NULL, MS(1), SEC(86400) * 30,
+    BOOL("websocket", websocket, "false", "let WebSocket (version 13, HTTP/1.1) through"),
+    SPAN("max_lifetime", max_lifetime, 0, NULL, MS(1), SEC(86400) * 30,
          "longest life of a WebSocket or event stream; the token's expiry ends it in any case"),
-    SIZE("request_body", request_body, NULL, 0, MIB(1024), "largest request body here; at most `limits.request_body`"),
-    SPAN("timeout", timeout, NULL, MS(1), SEC(3600), "deadline of the decision; by default `limits.request_timeout`"),
+    SIZE("request_body", request_body, 0, NULL, 0, MIB(1024),
+         "largest request body here; at most `limits.request_body`"),
+    SPAN("timeout", timeout, 0, NULL, MS(1), SEC(3600),
+         "deadline of the decision; by default `limits.request_timeout`"),
     OBJECT("assertion", assertion, OPTIONAL | SZ_FIELD_BLANK, route_assertion_object,
            "send `X-Subzero-Assertion`, a signed statement of who asks; needs `assertion` at the top"),
     OBJECT("cors", cors, OPTIONAL, cors_object, "answer browsers' preflights here"),
@@ -467,7 +435,7 @@ static const struct sz_field root_fields[] = {
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
-    LIST("routes", routes, REQUIRED, 100000, route_object, "what is let through; all else is refused"),
+    LIST("routes", routes, REQUIRED, 20000, route_object, "what is let through; all else is refused"),
     LATER("redis", "shared cache and limits"),
     LATER("rate_limits", "limits per tenant or address"),
     LATER("threat", "threat scoring"),
