@@ -64,6 +64,16 @@ static void origins(struct sz_builder *b, const struct sz_raw_cors *raw, struct 
                    "every origin ([\"*\"]) with credentials would hand each user's data to any site; name the origins");
 }
 
+/* What a preflight grants when the file does not say: the route's own methods. */
+static struct sz_strings methods(const struct sz_raw_route *route)
+{
+    static const struct sz_slice all[] = {{"DELETE", 6}, {"GET", 3},  {"HEAD", 4},
+                                          {"PATCH", 5},  {"POST", 4}, {"PUT", 3}};
+    if (route->cors.methods.n > 0)
+        return route->cors.methods;
+    return route->match.methods.n > 0 ? route->match.methods : (struct sz_strings){all, SZ_COUNT(all)};
+}
+
 void sz_build_cors(struct sz_builder *b, const struct sz_raw_route *route, struct sz_conf_route *out)
 {
     const struct sz_raw_cors *raw = &route->cors;
@@ -73,7 +83,7 @@ void sz_build_cors(struct sz_builder *b, const struct sz_raw_route *route, struc
         .on = true,
         .credentials = raw->credentials,
         .origins = lowered(b, raw->origins),
-        .methods = raw->methods,
+        .methods = methods(route),
         .headers = lowered(b, raw->headers),
         .expose = raw->expose,
         .max_age = raw->max_age,

@@ -213,6 +213,7 @@ Test(conf, cors_and_router)
     const struct sz_conf_cors *cors = &t.conf->routes[0].cors;
     cr_expect(cors->on && cors->credentials && !cors->any_origin && cors->max_age.us == 60000000);
     cr_expect(sz_eq(cors->origins.v[0], SZ_S("https://app.example.com")) && sz_eq(cors->headers.v[0], SZ_S("x-a")));
+    cr_expect(cors->methods.n == 2 && sz_eq(cors->methods.v[1], SZ_S("PUT")), "the route's own");
     cr_expect(sz_router_match(t.conf->router, SZ_S("w.example.com"), SZ_S("/a/1/2"), SZ_S("GET"), &m));
     cr_expect_eq(m.route, &t.conf->routes[0]);
     cr_expect_not(sz_router_match(t.conf->router, SZ_S("w.example.com"), SZ_S("/a/1/2"), SZ_S("POST"), &m));

@@ -371,6 +371,33 @@ Test(mistakes, between_routes)
         check_route(&cases[i]);
 }
 
+/* An identity has room for so many scopes and claims; one more than fits is named. */
+Test(mistakes, the_vocabulary_is_bounded)
+{
+    struct sz_buf routes = {0};
+    struct conf_try t;
+    for (unsigned r = 0; r < 9; r++) {
+        sz_buf_printf(&routes, "  - {id: r%u, match: {path: /r%u}, upstream: up, auth: {issuers: [main], scopes: [", r,
+                      r);
+        for (unsigned i = 0; i < 32; i++)
+            sz_buf_printf(&routes, "%ss%u", i == 0 ? "" : ", ", r * 32 + i);
+        sz_buf_adds(&routes, SZ_S("], claims: {"));
+        for (unsigned i = 0; i < 4; i++)
+            sz_buf_printf(&routes, "%sc%u: x", i == 0 ? "" : ", ", r * 4 + i);
+        sz_buf_adds(&routes, SZ_S("}}}\n"));
+    }
+    sz_buf_add(&routes, "", 1);
+    char *yaml = conf_base("", routes.p);
+    conf_try(&t, yaml);
+    cr_assert(conf_has(&t, 15, 0, "more than 256 different scopes are mentioned; 's256' is one too many"), "%s",
+              conf_messages(&t));
+    cr_assert(conf_has(&t, 15, 0, "more than 32 different claims are mentioned; 'c32' is one too many"));
+    cr_assert(!conf_has(&t, 14, 0, "different"));
+    conf_done(&t);
+    free(yaml);
+    sz_buf_fini(&routes);
+}
+
 Test(mistakes, all_at_once_in_order)
 {
     struct conf_try t;

@@ -1,0 +1,107 @@
+/* The commands around a configuration, as a shell sees them: exit codes, streams, places of mistakes. */
+#include <criterion/criterion.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fake/process.h"
+
+static const char *const good = "listen: [{address: 127.0.0.1:8080}]\n"
+                                "upstreams: {up: {urls: [\"http://127.0.0.1:9000\"]}}\n"
+                                "routes:\n"
+                                "  - {id: all, match: {path: /*}, public: true, upstream: up}\n";
+
+static const char *const bad = "listen: [{address: 127.0.0.1:8080, mod: proxy}]\n"
+                               "limits: {drain: 10}\n"
+                               "routes:\n"
+                               "  - {id: all, match: {path: /*}}\n";
+
+/* Runs the binary; its output is malloc'ed. */
+static int run(char **out, const char *a, const char *b, const char *c, const char *d)
+{
+    const char *argv[] = {SZ_BINARY, a, b, c, d, NULL};
+    static unsigned runs; /* a log of its own for each: logs are appended to */
+    char name[32];
+    struct proc p;
+    size_t n;
+    snprintf(name, sizeof(name), "subzero-%u", runs++);
+    int status = proc_run(&p, name, 20, argv);
+    *out = file_read(p.log, &n);
+    cr_assert_null(strstr(*out, "Sanitizer"), "%s", *out);
+    return status;
+}
+
+Test(check, exit_codes)
+{
+    char *out;
+    const char *file = scratch_write("good.yaml", sz_cstr(good));
+    static const char *const usages[][4] = {{"check"},  {"check", "-x"},    {"check", "-c"},
+                                            {"config"}, {"config", "dump"}, {"config", "other"}};
+    cr_expect_eq(run(&out, "check", "-c", file, NULL), 0);
+    cr_expect_not_null(strstr(out, "1 routes, 0 issuers, 1 upstreams: good"), "%s", out);
+    free(out);
+    cr_expect_eq(run(&out, "check", "-q", "--config", file), 0);
+    cr_expect_str_eq(out, "");
+    free(out);
+    cr_expect_eq(run(&out, "check", "-c", "/no/such/file", NULL), 1);
+    cr_expect_str_eq(out, "/no/such/file: cannot read '/no/such/file': No such file or directory\n");
+    free(out);
+    for (size_t i = 0; i < SZ_COUNT(usages); i++) {
+        cr_expect_eq(run(&out, usages[i][0], usages[i][1], usages[i][2], usages[i][3]), 2);
+        cr_expect_not_null(strstr(out, "usage: subzero"), "%s", out);
+        free(out);
+    }
+    cr_expect_eq(run(&out, "check", "--help", NULL, NULL), 0);
+    free(out);
+    scratch_remove();
+}
+
+Test(check, every_mistake_with_its_place)
+{
+    char *out, want[1024];
+    const char *file = scratch_write("bad.yaml", sz_cstr(bad));
+    snprintf(want, sizeof(want),
+             "%s:1:36: unknown key 'mod' in a listener; did you mean 'mode'?\n"
+             "%s:2:17: 'drain': '10' has no unit; write for example 10s or 20ms\n"
+             "%s:4:6: route 'all' has no 'auth'; add it, or say 'public: true'\n"
+             "%s:4:6: route 'all' needs 'upstream': a listener in mode 'proxy' serves it\n",
+             file, file, file, file);
+    cr_expect_eq(run(&out, "check", "-c", file, NULL), 1);
+    cr_expect_str_eq(out, want);
+    free(out);
+    scratch_remove();
+}
+
+Test(check, the_example_is_good)
+{
+    char *out;
+    cr_expect_eq(run(&out, "check", "-c",
+                     SZ_SOURCE_DIR "/"
+                                   "deploy/examples/subzero.yaml",
+                     NULL),
+                 0, "%s", out);
+    free(out);
+}
+
+Test(config, dump_is_a_configuration)
+{
+    char *first, *second;
+    const char *file = scratch_write("good.yaml", sz_cstr(good));
+    cr_assert_eq(run(&first, "config", "dump", "-c", file), 0);
+    file = scratch_write("dump.yaml", sz_cstr(first));
+    cr_assert_eq(run(&second, "config", "dump", "-c", file), 0);
+    cr_expect_str_eq(first, second);
+    free(first);
+    free(second);
+    scratch_remove();
+}
+
+Test(config, schema_and_reference)
+{
+    char *out;
+    cr_expect_eq(run(&out, "config", "schema", NULL, NULL), 0);
+    cr_expect_eq(strncmp(out, "{\n  \"$schema\"", 13), 0);
+    free(out);
+    cr_expect_eq(run(&out, "config", "reference", NULL, NULL), 0);
+    cr_expect_eq(strncmp(out, "# Configuration\n", 16), 0);
+    free(out);
+}
