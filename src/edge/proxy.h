@@ -1,7 +1,7 @@
 /*
- * The way to an upstream and back, on h2o's HTTP/1 client sockets: per-thread keep-alive pools,
- * back-pressure both ways, separate connect / first-byte / idle timeouts, one retry after a keep-alive race,
- * TLS with name and address checks, passive health, WebSocket tunnels, event streams with an end.
+ * The way to an upstream and back: per-thread keep-alive pools, back-pressure both ways, separate connect, first-byte
+ * and idle timeouts, one retry after a keep-alive race, TLS with name and address checks, passive health, WebSocket
+ * tunnels, event streams with an end.
  */
 #ifndef SZ_EDGE_PROXY_H
 #define SZ_EDGE_PROXY_H
@@ -13,13 +13,17 @@ struct sz_upstream_tls; /* shared by the threads: TLS contexts, health of the ur
 
 /* ctx: the thread's h2o context (its loop is `loop`).  Own thread. */
 struct sz_proxy_pools *sz_proxy_pools_new(h2o_context_t *ctx, struct sz_loop *loop);
-/* A new snapshot's upstreams: pools of unchanged ones (same urls and settings) stay, others are retired. TLS contexts come ready from the service thread. */
+/*
+ * A new snapshot's upstreams, before the worker is given that snapshot: pools of unchanged ones (same settings, same
+ * certificate files) stay, others are retired.  The contexts come ready from the service thread; what is needed of
+ * `tls` is referenced.
+ */
 void sz_proxy_pools_configure(struct sz_proxy_pools *pools, const struct sz_conf *conf, struct sz_upstream_tls *tls);
 void sz_proxy_pools_free(struct sz_proxy_pools **pools);
 /* Graceful drain: closes idle connections, ends tunnels and event streams (WebSocket close 1001). */
 void sz_proxy_pools_drain(struct sz_proxy_pools *pools);
 
-/* SSL_CTX per TLS upstream, made off the loops (files are read).  NULL and mistakes in m. Atomic refcount. */
+/* Made off the loops (files are read).  NULL and mistakes in m.  Counted atomically. */
 struct sz_upstream_tls *sz_upstream_tls_new(const struct sz_conf *conf, struct sz_mistakes *m);
 void sz_upstream_tls_ref(struct sz_upstream_tls *tls);
 void sz_upstream_tls_unref(struct sz_upstream_tls *tls);

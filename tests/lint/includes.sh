@@ -55,7 +55,7 @@ BEGIN {
         "strings sys/mman sys/resource sys/select sys/socket sys/stat sys/time sys/types sys/uio sys/un sys/utsname " \
         "sys/wait syslog termios unistd getopt"
     linux = "sys/epoll sys/eventfd sys/inotify sys/prctl sys/random sys/signalfd sys/sysinfo sys/timerfd sys/auxv " \
-        "dlfcn linux/capability linux/futex linux/version sys/capability sys/syscall sys/ioctl sys/file immintrin execinfo malloc sys/param sys/statvfs"
+        "dlfcn linux/capability linux/futex linux/tcp linux/version sys/capability sys/syscall sys/ioctl sys/file immintrin execinfo malloc sys/param sys/statvfs"
     split(c " " posix, list, " ")
     for (i in list) portable[list[i] ".h"] = 1
     split(linux, list, " ")
