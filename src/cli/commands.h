@@ -1,5 +1,6 @@
 /* NAME, function suffix, one-line help.  In the order of --help. */
 /* clang-format off */
+SZ_COMMAND("serve",       serve,       "run the gateway")
 SZ_COMMAND("healthcheck", healthcheck, "ask a running gateway whether it is ready")
 SZ_COMMAND("check",       check,       "read a configuration and print every mistake")
 SZ_COMMAND("config",      config,      "print the effective configuration, its schema or its reference")
