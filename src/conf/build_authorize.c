@@ -67,12 +67,28 @@ static void check_relation(struct sz_builder *b, const struct sz_node *at, const
         sz_mistake(b->l, at, "'relation' is one literal word of up to 50 bytes without ':', '#', '@' or variables");
 }
 
+/* A question about whoever the client says it is: legitimate now and then, a hole mostly. */
+static void check_who(struct sz_builder *b, const struct sz_node *at, const struct sz_template *t)
+{
+    bool claimed = false, chosen = false;
+    for (size_t i = 0; i < t->n; i++) {
+        enum sz_var var = t->parts[i].var;
+        claimed = claimed || var == SZ_VAR_CLAIM;
+        chosen = chosen || var == SZ_VAR_PATH || var == SZ_VAR_QUERY || var == SZ_VAR_HEADER;
+    }
+    if (chosen && !claimed)
+        sz_warning(b->l, at,
+                   "'user' comes from the request, not from the token: any caller can name any user; {claims.sub} is "
+                   "who asks");
+}
+
 static void one(struct sz_builder *b, const struct sz_node *node, const struct sz_raw_check *raw,
                 const struct sz_pattern *pattern, const struct sz_conf_route *route, struct sz_conf_check *out)
 {
     const struct sz_node *user = sz_node_get(node, "user");
     if (raw->user.p != NULL && sz_template_parse(b, user, pattern, raw->user, &out->user)) {
         check_entity(b, user, "user", &out->user);
+        check_who(b, user, &out->user);
         if (route->issuers_n > 1 && !route->shared_subjects && !sz_template_uses(&out->user, SZ_VAR_ISSUER, 0) &&
             out->user.n > 1)
             sz_mistake(b->l, user,

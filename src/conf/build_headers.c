@@ -64,6 +64,8 @@ static void set_one(struct sz_builder *b, const struct sz_raw_entry *entry, cons
         sz_mistake(b->l, at, "header name '%.*s': letters, digits and '-' alone", SZ_FMT(entry->head.name));
     else if (why != NULL)
         sz_mistake(b->l, at, "header '%.*s' cannot be set: %s", SZ_FMT(entry->head.name), why);
+    if (sz_eq(entry->values.v[0], SZ_S("***")))
+        sz_mistake(b->l, at, "'***' stands where a dump keeps a value back; write the value");
     if (!sz_template_parse(b, at, pattern, entry->values.v[0], &out->value))
         return;
     for (size_t i = 0; i < out->value.n; i++) {

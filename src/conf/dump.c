@@ -1,7 +1,8 @@
 /*
  * The effective configuration as YAML: every key with the value that counts, defaults included.
- * Read back it gives the same configuration, and its hash is the configuration's version.  Secrets
- * live in files: their paths are here, their contents never.
+ * Read back it gives the same configuration, and the hash of its whole form is the configuration's version.
+ * Secrets live in files: their paths are here, their contents never.  Header values that came from the environment
+ * may be secrets too: the whole form has them, the one that people see says "***" (which no load accepts).
  */
 #include "conf/dump.h"
 
@@ -11,7 +12,7 @@
 #include "conf/raw.h"
 #include "conf/value.h"
 
-static void dump_object(const struct sz_object *object, const void *at, unsigned indent, struct sz_buf *out);
+static void dump_object(const struct sz_dump *d, const struct sz_object *object, const void *at, unsigned indent);
 
 static void spaces(struct sz_buf *out, unsigned n)
 {
@@ -66,82 +67,70 @@ static void dump_number(const struct sz_field *f, const void *object, struct sz_
         sz_buf_printf(out, "%" PRIu64, value);
 }
 
-static void dump_entries(const struct sz_field *f, const void *at, unsigned indent, struct sz_buf *out)
+static void dump_entries(const struct sz_dump *d, const struct sz_field *f, const void *at, unsigned indent)
 {
     const struct sz_raw_list *list = at;
     const struct sz_raw_entry *entries = list->v;
     for (size_t i = 0; i < list->n; i++) {
-        sz_buf_adds(out, SZ_S("\n"));
-        spaces(out, indent + 2);
-        sz_buf_json(out, entries[i].head.name);
-        sz_buf_adds(out, SZ_S(": "));
-        if (f->type == SZ_F_TEXT_MAP)
-            sz_dump_text(entries[i].values.v[0], out);
+        sz_buf_adds(d->out, SZ_S("\n"));
+        spaces(d->out, indent + 2);
+        sz_buf_json(d->out, entries[i].head.name);
+        sz_buf_adds(d->out, SZ_S(": "));
+        if (f->type == SZ_F_TEXTS_MAP)
+            dump_texts(entries[i].values, d->out);
+        else if (entries[i].expanded && !d->whole)
+            sz_buf_adds(d->out, SZ_S("\"***\""));
         else
-            dump_texts(entries[i].values, out);
+            sz_dump_text(entries[i].values.v[0], d->out);
     }
-    sz_buf_adds(out, SZ_S("\n"));
+    sz_buf_adds(d->out, SZ_S("\n"));
 }
 
-static void dump_objects(const struct sz_field *f, const void *at, unsigned indent, struct sz_buf *out)
+static void dump_objects(const struct sz_dump *d, const struct sz_field *f, const void *at, unsigned indent)
 {
     const struct sz_raw_list *list = at;
-    sz_buf_adds(out, SZ_S("\n"));
+    sz_buf_adds(d->out, SZ_S("\n"));
     for (size_t i = 0; i < list->n; i++) {
         const char *object = (const char *)list->v + i * f->object->size;
-        spaces(out, indent + 2);
+        spaces(d->out, indent + 2);
         if (f->type == SZ_F_MAP) {
-            sz_buf_json(out, ((const struct sz_raw_head *)(const void *)object)->name);
-            sz_buf_adds(out, SZ_S(":\n"));
+            sz_buf_json(d->out, ((const struct sz_raw_head *)(const void *)object)->name);
+            sz_buf_adds(d->out, SZ_S(":\n"));
         } else {
-            sz_buf_adds(out, SZ_S("-\n"));
+            sz_buf_adds(d->out, SZ_S("-\n"));
         }
-        dump_object(f->object, object, indent + 4, out);
+        dump_object(d, f->object, object, indent + 4);
     }
 }
 
-static void dump_value(const struct sz_field *f, const void *at, const void *object, unsigned indent,
-                       struct sz_buf *out)
+/* Lists and mappings, which begin on lines of their own. */
+static void dump_nested(const struct sz_dump *d, const struct sz_field *f, const void *at, unsigned indent)
 {
-    const struct sz_slice *text = at;
     const struct sz_raw_head *head = at;
-    bool nested = f->type == SZ_F_TEXT_MAP || f->type == SZ_F_TEXTS_MAP || f->type == SZ_F_LIST ||
-                  f->type == SZ_F_MAP || (f->type == SZ_F_OBJECT && (head->node == NULL || head->node->n > 0));
-    if (!nested)
-        sz_buf_adds(out, SZ_S(" "));
-    switch (f->type) {
-    case SZ_F_TEXT:
-    case SZ_F_FILE:
-    case SZ_F_SECRET: /* its path comes first */
-        sz_dump_text(text[0], out);
-        break;
-    case SZ_F_TEXT_OR_FILE:
-        sz_dump_text(text[0].p != NULL ? text[0] : text[1], out);
-        break;
-    case SZ_F_TEXTS:
-        dump_texts(*(const struct sz_strings *)at, out);
-        break;
-    case SZ_F_TEXT_MAP:
-    case SZ_F_TEXTS_MAP:
-        dump_entries(f, at, indent, out);
-        return;
-    case SZ_F_LIST:
-    case SZ_F_MAP:
-        dump_objects(f, at, indent, out);
-        return;
-    case SZ_F_OBJECT:
-        if (!nested) {
-            sz_buf_adds(out, SZ_S("{}")); /* there, and empty */
-            break;
-        }
-        sz_buf_adds(out, SZ_S("\n"));
-        dump_object(f->object, at, indent + 2, out);
-        return;
-    default:
-        dump_number(f, object, out);
-        break;
+    if (f->type == SZ_F_TEXT_MAP || f->type == SZ_F_TEXTS_MAP) {
+        dump_entries(d, f, at, indent);
+    } else if (f->type != SZ_F_OBJECT) {
+        dump_objects(d, f, at, indent);
+    } else if (head->node != NULL && head->node->n == 0) {
+        sz_buf_adds(d->out, SZ_S(" {}\n")); /* there, and empty */
+    } else {
+        sz_buf_adds(d->out, SZ_S("\n"));
+        dump_object(d, f->object, at, indent + 2);
     }
-    sz_buf_adds(out, SZ_S("\n"));
+}
+
+static void dump_scalar(const struct sz_field *f, const void *object, struct sz_buf *out)
+{
+    const void *at = sz_field_at(f, object);
+    const struct sz_slice *text = at;
+    if (f->type == SZ_F_TEXT || f->type == SZ_F_FILE || f->type == SZ_F_SECRET) /* a secret's path comes first */
+        sz_dump_text(text[0], out);
+    else if (f->type == SZ_F_TEXT_OR_FILE)
+        sz_dump_text(text[0].p != NULL ? text[0] : text[1], out);
+    else if (f->type == SZ_F_TEXTS)
+        dump_texts(*(const struct sz_strings *)at, out);
+    else
+        dump_number(f, object, out);
 }
 
 /* Written in the file, or filled in by a default. */
@@ -154,22 +143,38 @@ static bool there(const struct sz_field *f, const void *object)
     return sz_node_get(((const struct sz_raw_head *)object)->node, f->name) != NULL;
 }
 
-void sz_dump_field(const struct sz_field *f, const void *object, unsigned indent, struct sz_buf *out)
+static bool nests(const struct sz_field *f)
+{
+    return f->object != NULL || f->type == SZ_F_TEXT_MAP || f->type == SZ_F_TEXTS_MAP;
+}
+
+void sz_dump_field(const struct sz_dump *d, const struct sz_field *f, const void *object, unsigned indent)
 {
     if (!there(f, object))
         return;
-    spaces(out, indent);
-    sz_buf_printf(out, "%s:", f->name);
-    dump_value(f, sz_field_at(f, object), object, indent, out);
+    spaces(d->out, indent);
+    sz_buf_printf(d->out, "%s:", f->name);
+    if (nests(f)) {
+        dump_nested(d, f, sz_field_at(f, object), indent);
+    } else {
+        sz_buf_adds(d->out, SZ_S(" "));
+        dump_scalar(f, object, d->out);
+        sz_buf_adds(d->out, SZ_S("\n"));
+    }
 }
 
-static void dump_object(const struct sz_object *object, const void *at, unsigned indent, struct sz_buf *out)
+static void dump_object(const struct sz_dump *d, const struct sz_object *object, const void *at, unsigned indent)
 {
     for (const struct sz_field *f = object->fields; f->name != NULL; f++)
-        sz_dump_field(f, at, indent, out);
+        sz_dump_field(d, f, at, indent);
+}
+
+void sz_dump_conf(const struct sz_dump *d, const struct sz_raw_conf *raw)
+{
+    dump_object(d, &sz_schema, raw, 0);
 }
 
 void sz_conf_dump(const struct sz_conf *conf, struct sz_buf *out)
 {
-    dump_object(&sz_schema, conf->raw, 0, out);
+    sz_dump_conf(&(struct sz_dump){.out = out}, conf->raw);
 }

@@ -51,8 +51,10 @@ static void build(struct sz_loader *l, const struct sz_raw_conf *raw, struct sz_
 static void freeze(struct sz_conf *conf)
 {
     struct sz_buf text = {0};
-    sz_conf_dump(conf, &text);
+    sz_dump_conf(&(struct sz_dump){.out = &text, .whole = true}, conf->raw);
     conf->version = hash_of(sz_buf_slice(&text));
+    if (text.p != NULL)
+        sz_wipe(text.p, text.n);
     sz_buf_fini(&text);
 }
 

@@ -259,6 +259,7 @@ static void read_entries(struct sz_loader *l, const struct sz_field *f, const st
             if (text_of(l, one.name, pair->value, 1024, false) == NULL)
                 continue;
             entry->values = (struct sz_strings){&pair->value->text, 1};
+            entry->expanded = pair->value->expanded;
         }
         entry->head = (struct sz_raw_head){pair->key, pair->key->text};
         n++;

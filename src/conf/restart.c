@@ -5,8 +5,8 @@
 static void compare_field(const char *path, const struct sz_field *f, const void *a, const void *c, struct sz_buf *out)
 {
     struct sz_buf ta = {0}, tc = {0};
-    sz_dump_field(f, a, 0, &ta);
-    sz_dump_field(f, c, 0, &tc);
+    sz_dump_field(&(struct sz_dump){.out = &ta, .whole = true}, f, a, 0);
+    sz_dump_field(&(struct sz_dump){.out = &tc, .whole = true}, f, c, 0);
     if (!sz_eq(sz_buf_slice(&ta), sz_buf_slice(&tc)))
         sz_buf_printf(out, "'%s%s' changed\n", path, f->name);
     sz_buf_fini(&ta);

@@ -73,6 +73,7 @@ struct sz_raw_list {
 struct sz_raw_entry {
     struct sz_raw_head head;
     struct sz_strings values;
+    bool expanded; /* a ${...} is in it: may be a secret, so the dump keeps it back */
 };
 struct sz_raw_secret {
     struct sz_slice path;

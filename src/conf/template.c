@@ -58,6 +58,20 @@ static bool path_part(struct scan *s, struct sz_slice name)
     return add_part(s, (struct sz_template_part){SZ_VAR_PATH, copy_name(s, name, false), (unsigned)index});
 }
 
+/* A credential must not travel on in a header of another name, nor into an authorization question or its log. */
+static bool header_part(struct scan *s, struct sz_slice name)
+{
+    static const char *const secret[] = {"authorization", "proxy-authorization", "cookie"};
+    struct sz_slice lower = copy_name(s, name, true);
+    for (size_t i = 0; i < SZ_COUNT(secret); i++) {
+        if (sz_eq(lower, sz_cstr(secret[i]))) {
+            sz_mistake(s->b->l, s->at, "{header.%.*s} holds credentials; no template may copy them", SZ_FMT(name));
+            return false;
+        }
+    }
+    return add_part(s, (struct sz_template_part){.var = SZ_VAR_HEADER, .text = lower});
+}
+
 static bool variable(struct scan *s, struct sz_slice name)
 {
     static const struct {
@@ -79,8 +93,7 @@ static bool variable(struct scan *s, struct sz_slice name)
         return add_part(s,
                         (struct sz_template_part){.var = SZ_VAR_QUERY, .text = copy_name(s, sz_from(name, 6), false)});
     if (sz_starts_with(name, SZ_S("header.")) && name.n > 7)
-        return add_part(s,
-                        (struct sz_template_part){.var = SZ_VAR_HEADER, .text = copy_name(s, sz_from(name, 7), true)});
+        return header_part(s, sz_from(name, 7));
     sz_mistake(s->b->l, s->at,
                "{%.*s} is no variable; there are {claims.NAME} {path.NAME} {query.NAME} {header.NAME} {method} "
                "{client.ip} {now} {issuer}, and {{ for a brace",

@@ -13,6 +13,10 @@ static void reads_back(const struct sz_conf *conf)
     struct sz_buf text = {0}, difference = {0};
     struct sz_mistakes m;
     sz_conf_dump(conf, &text);
+    if (memmem(text.p, text.n, "\"***\"", 5) != NULL) { /* something was kept back */
+        sz_buf_fini(&text);
+        return;
+    }
     sz_mistakes_init(&m);
     struct sz_conf *again = sz_conf_load_text(sz_buf_slice(&text), "fuzz", &m);
     SZ_ASSERT(again != NULL && again->version == conf->version);

@@ -277,6 +277,42 @@ Test(conf, odd_text_survives_the_dump)
     }
 }
 
+/* A header's value from the environment may be a key: it counts for the version and is not shown. */
+Test(conf, the_dump_keeps_values_from_the_environment_back)
+{
+    uint64_t version = 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct conf_try t;
+        setenv("SZ_KEY", i == 0 ? "open sesame" : "closed sesame", 1);
+        char *yaml = conf_base(
+            "", "  - {id: r, match: {path: /}, public: true, upstream: up, set_headers: {X-Key: \"k ${SZ_KEY}\"}}\n");
+        conf_try(&t, yaml);
+        cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+        char *text = dump(t.conf);
+        cr_expect_null(strstr(text, "sesame"));
+        cr_expect_not_null(strstr(text, "\"X-Key\": \"***\""), "%s", text);
+        cr_expect_neq(t.conf->version, version);
+        version = t.conf->version;
+        free(text);
+        free(yaml);
+        conf_done(&t);
+    }
+}
+
+Test(conf, a_user_from_the_request_is_warned_about)
+{
+    struct conf_try t;
+    char *yaml = conf_base("fga:\n  model: |\n    model\n      schema 1.1\n",
+                           "  - id: r\n    match: {path: \"/{who}\"}\n    auth: {issuers: [main]}\n    upstream: up\n"
+                           "    authorize: {user: \"user:{path.who}\", relation: v, object: \"d:x\"}\n");
+    conf_try(&t, yaml);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    cr_assert_eq(t.m.n, 1);
+    cr_expect(t.m.v[0].warning && conf_has(&t, 15, 23, "any caller can name any user"), "%s", conf_messages(&t));
+    conf_done(&t);
+    free(yaml);
+}
+
 static void load_with(struct conf_try *t, const char *extra)
 {
     char *yaml = conf_base(extra, "  - {id: r, match: {path: /}, auth: {issuers: [main]}, upstream: up}\n");
