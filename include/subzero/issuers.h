@@ -33,17 +33,18 @@ bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, u
 /* True when at least one issuer has a usable key (readiness). */
 bool sz_issuers_usable(const struct sz_issuers *issuers);
 
-/* What identity.jti and identity.sid are: a hash under a key of this process, of the claim's name, its issuer and its value. */
+/* What identity.jti and identity.sid are: a hash under a key of this process, of the claim's name, its issuer and its
+ * value. */
 uint64_t sz_issuer_claim_hash(unsigned issuer_id, struct sz_slice name, struct sz_slice value);
 
 /* JWT-shaped: three segments, the first decoding to a JSON object; anything else is opaque.  NONE: empty. */
 enum sz_credential_kind sz_credential_kind(struct sz_slice token);
 
 struct sz_verified {
-    enum sz_reason reason;   /* SZ_REASON_allowed: identity is valid */
-    bool heals;              /* a rejection that time or new keys may heal (nbf, iat in the future, unknown kid) */
-    int64_t heals_at;        /* unix seconds when time heals it, 0 = unknown */
-    struct sz_text detail;   /* for the log and `token inspect`; never the token, never a claim's value */
+    enum sz_reason reason; /* SZ_REASON_allowed: identity is valid */
+    bool heals;            /* a rejection that time or new keys may heal (nbf, iat in the future, unknown kid) */
+    int64_t heals_at;      /* unix seconds when time heals it, 0 = unknown */
+    struct sz_text detail; /* for the log and `token inspect`; never the token, never a claim's value */
 };
 
 /*
@@ -52,11 +53,12 @@ struct sz_verified {
  * then claims (exp, nbf, iat, aud, typ, required, lifetime).  identity is filled when the reason is
  * `allowed`.  0, or negative when something broke (treat as identity_unavailable).
  */
-int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now, struct sz_identity *identity,
-                  struct sz_verified *out) SZ_MUST_CHECK;
+int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now,
+                  struct sz_identity *identity, struct sz_verified *out) SZ_MUST_CHECK;
 
 /*
- * Header and claims for people, NOT verified, several lines of ASCII.  -EINVAL: no JWT; *why.  Allocates; for the command line.
+ * Header and claims for people, NOT verified, several lines of ASCII.  -EINVAL: no JWT; *why.  Allocates; for the
+ * command line.
  */
 int sz_jwt_describe(struct sz_slice token, struct sz_wall now, struct sz_buf *out, struct sz_text *why) SZ_MUST_CHECK;
 
@@ -67,8 +69,8 @@ struct sz_signer;
 struct sz_signer *sz_signer_new(struct sz_slice key, struct sz_text *why);
 void sz_signer_free(struct sz_signer **signer);
 /* Compact JWS over a JSON claims object; typ e.g. "at+jwt".  *out from pool.  Any thread, one at a time. */
-int sz_signer_sign(struct sz_signer *signer, enum sz_alg alg, const char *typ, struct sz_slice claims, struct sz_pool *pool,
-                   struct sz_slice *out) SZ_MUST_CHECK;
+int sz_signer_sign(struct sz_signer *signer, enum sz_alg alg, const char *typ, struct sz_slice claims,
+                   struct sz_pool *pool, struct sz_slice *out) SZ_MUST_CHECK;
 /* The public half as a JWK Set document. */
 int sz_signer_jwks(struct sz_signer *signer, struct sz_buf *out) SZ_MUST_CHECK;
 enum sz_alg sz_signer_default_alg(const struct sz_signer *signer);
