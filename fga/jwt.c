@@ -53,6 +53,7 @@ static int check_signature(struct sz_issuer *issuer, const struct sz_jose *jose,
 static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const struct sz_jws *jws,
                  struct sz_identity *id, struct sz_verified *out)
 {
+    SZ_ASSERT(in->jose != NULL);
     sz_identity_init(id);
     out->heals = false;
     out->heals_at = 0;

@@ -151,6 +151,7 @@ static int read_jwk(struct sz_private_key *key, struct sz_slice text, struct sz_
 
 /* ---- PEM ------------------------------------------------------------------------------------------------------- */
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is OpenSSL's */
 static int no_password(char *buf, int size, int rwflag, void *arg)
 {
     (void)buf;

@@ -94,7 +94,7 @@ static int inspect(struct sz_slice token, const char *config)
         sz_buf_fini(&text);
         return SZ_EXIT_NO;
     }
-    fwrite(text.p, 1, text.n, stdout);
+    (void)fwrite(text.p, 1, text.n, stdout);
     sz_buf_fini(&text);
     if (config != NULL)
         return verify(config, token);

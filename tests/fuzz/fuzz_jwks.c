@@ -11,6 +11,7 @@
 int LLVMFuzzerInitialize(int *argc, char ***argv);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is libFuzzer's */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;

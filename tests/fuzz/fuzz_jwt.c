@@ -23,6 +23,7 @@ static struct sz_conf_issuer issuer;
 static struct sz_conf conf;
 static struct sz_issuers *issuers;
 
+/* NOLINTNEXTLINE(readability-non-const-parameter): the type is libFuzzer's */
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
     (void)argc;
