@@ -204,10 +204,11 @@ bool raw_header(const char *answer, const char *name, char *out, size_t size)
 const char *program_find(const char *name)
 {
     static char path[512];
-    const char *peers = getenv("SUBZERO_PEERS"), *search = getenv("PATH");
-    char all[4096];
+    const char *peers = getenv("SUBZERO_PEERS"), *home = getenv("HOME"), *search = getenv("PATH");
+    char all[4096], usual[512];
 
-    snprintf(all, sizeof(all), "%s:%s:/usr/local/sbin:/usr/sbin:/sbin", peers != NULL ? peers : "/nonexistent",
+    snprintf(usual, sizeof(usual), "%s/.cache/subzero/peers", home != NULL ? home : "");
+    snprintf(all, sizeof(all), "%s:%s:/usr/local/sbin:/usr/sbin:/sbin", peers != NULL ? peers : usual,
              search != NULL ? search : "/usr/bin");
     for (char *rest = all, *dir; (dir = strsep(&rest, ":")) != NULL;) {
         snprintf(path, sizeof(path), "%s/%s", dir, name);
