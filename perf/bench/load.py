@@ -57,12 +57,29 @@ def measure(server, requests_file, seconds, connections):
             "errors": run["errors"]}
 
 
+def profile(server, requests_file, seconds, connections, scratch, say):
+    """One more run of ours under perf: where its CPU time goes, by symbol.  Sampled by the clock, so it works in a guest."""
+    data = os.path.join(scratch, "perf.data")
+    recorder = subprocess.Popen(["perf", "record", "-q", "-e", "cpu-clock", "-F", "2000", "-o", data, "-p", str(server.pid),
+                                 "--", "sleep", str(seconds)], stderr=subprocess.DEVNULL)
+    wrk(server.port, requests_file, seconds, connections, procs.cpus()[1])
+    recorder.wait()
+    for what, more in (("by library", ["--sort", "dso"]), ("by symbol, kernel left out", ["--sort", "symbol"])):
+        say(f"  profile {what}:")
+        report = subprocess.run(["perf", "report", "-i", data, "--stdio", "--no-children", "-q", "--percent-limit", "0.4", *more],
+                                capture_output=True, text=True, check=False)
+        lines = [line.rstrip(" -") for line in report.stdout.splitlines() if line.strip() and "[k]" not in line]
+        for line in lines[:40]:
+            say("  " + line)
+
+
 def failed(pair):
     return any(side["requests"] == 0 or any(side["errors"].values()) for side in pair.values())
 
 
-def pairs(servers, requests_file, wanted, seconds, connections, say):
-    """Interleaved runs of all sides until `wanted` pairs are good, at most twice as many; (good, bad)."""
+def pairs(servers, requests_file, options, bench):
+    """Interleaved runs of all sides until enough pairs are good, at most twice as many; (good, bad)."""
+    wanted, seconds, connections, say = options.pairs, options.seconds, options.connections, bench.say
     for server in servers.values():
         measure(server, requests_file, 1, connections)
     good, bad = [], []
@@ -76,6 +93,8 @@ def pairs(servers, requests_file, wanted, seconds, connections, say):
         (bad if failed(pair) else good).append(pair)
         say("  pair %d%s: " % (turn, " FAILED" if failed(pair) else "") +
             "  ".join(f"{name} {pair[name]['cpu_us']:.2f} us, {pair[name]['rps']:,.0f}/s" for name in names))
+    if options.profile:
+        profile(servers["subzero"], requests_file, max(seconds, 3), connections, bench.scratch, say)
     return good, bad
 
 

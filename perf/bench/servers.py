@@ -33,7 +33,7 @@ class Bench:
 
     def issuer(self, alg="RS256"):
         """A key, its public set, and a function that makes tokens."""
-        key = self.write("key.jwk", self.run(self.gateway, "key", "new", "--alg", alg))
+        key = self.write("key.jwk", self.run(self.gateway, "key", "new", "--jwk", alg))
         with open(key, encoding="utf-8") as f:
             jwk = json.load(f)
         self.write("jwks.json", json.dumps({"keys": [{k: jwk[k] for k in PUBLIC_JWK if k in jwk}]}))

@@ -22,8 +22,7 @@ def run(bench, options):
             raise RuntimeError(f"the gateway does not allow what it should: {answer!r}")
         if load.once(port, requests[0].replace(b"Bearer ", b"Bearer x"))[0] != 401:
             raise RuntimeError("the gateway allows a broken token")
-        good, bad = load.pairs({"subzero": ours, "bare": bare}, bench.path("requests"), options.pairs, options.seconds,
-                               options.connections, bench.say)
+        good, bad = load.pairs({"subzero": ours, "bare": bare}, bench.path("requests"), options, bench)
     return {
         "workload": {"tokens": TOKENS, "algorithm": "RS256", "connections": options.connections, "seconds": options.seconds,
                      "threads": 1, "generator": "wrk -t1", "placement": "servers and generator on a CPU each"},

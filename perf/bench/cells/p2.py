@@ -28,7 +28,7 @@ def run(bench, options):
                     raise RuntimeError(f"{name} does not proxy: {answer!r}")
             if load.once(port, requests[0].replace(b"Bearer ", b"Bearer x"))[0] != 401:
                 raise RuntimeError("the gateway allows a broken token")
-            good, bad = load.pairs(sides, bench.path("requests"), options.pairs, options.seconds, options.connections, bench.say)
+            good, bad = load.pairs(sides, bench.path("requests"), options, bench)
     figures = load.figures(good, "subzero", "h2o", "h2o")
     figures.update(load.figures(good, "subzero", "nginx", "nginx"))
     return {
