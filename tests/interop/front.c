@@ -6,7 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char routes[] =
+static const char configuration[] =
+    "listen: [{address: \"127.0.0.1:{port}\", mode: decide, dialect: DIALECT}]\n"
+    "admin: {address: \"127.0.0.1:{admin}\"}\n"
+    "trusted_proxies: [127.0.0.1/32]\n" ISSUER_YAML "upstreams:\n"
+    "  app: {urls: [\"http://127.0.0.1:{upstream}\"]}\n"
+    "routes:\n"
     "  - {id: anyone, match: {path: /public/*}, public: true, upstream: app}\n"
     "  - id: documents\n"
     "    match: {methods: [GET], path: \"/documents/{id}\"}\n"
@@ -98,12 +103,12 @@ static void start_caddy(struct front *f, const char *program)
 }
 
 static const struct {
-    const char *dialect, *listener;
+    const char *dialect;
     void (*start)(struct front *f, const char *program);
 } fronts[] = {
-    {"nginx", ", mode: decide, dialect: nginx", start_nginx},
-    {"haproxy", ", mode: decide, dialect: haproxy", start_haproxy},
-    {"caddy", ", mode: decide, dialect: caddy", start_caddy},
+    {"nginx", start_nginx},
+    {"haproxy", start_haproxy},
+    {"caddy", start_caddy},
 };
 
 void front_start(struct front *f, const char *dialect)
@@ -112,22 +117,32 @@ void front_start(struct front *f, const char *dialect)
 
     if (found == NULL)
         cr_skip_test("no %s here", dialect);
-    char *program = strdup(found);
+    char *program = strdup(found), *yaml = replaced(strdup(configuration), "DIALECT", dialect);
     *f = (struct front){.port = free_port()};
+    issuer_init(&f->issuer);
     echo_start(&f->upstream, 0);
+    cr_assert(gateway_start(&f->gateway, yaml, f->upstream.port));
     for (size_t i = 0; i < SZ_COUNT(fronts); i++) {
-        if (strcmp(fronts[i].dialect, dialect) == 0) {
-            gateway_start(&f->gateway, 0, fronts[i].listener, f->upstream.port, routes);
+        if (strcmp(fronts[i].dialect, dialect) == 0)
             fronts[i].start(f, program);
-        }
     }
+    free(yaml);
     free(program);
 }
 
 void front_stop(struct front *f)
 {
     proc_stop(&f->proxy);
-    gateway_stop(&f->gateway);
+    cr_expect(gateway_stop(&f->gateway));
+    sz_signer_free(&f->issuer.signer);
+}
+
+char *front_token(struct front *f, const char *subject, const char *scope)
+{
+    char claims[256];
+
+    snprintf(claims, sizeof(claims), "\"scope\":\"%s\"", scope);
+    return issuer_token(&f->issuer, subject, 600, claims);
 }
 
 char *front_ask(struct front *f, const char *fmt, ...)

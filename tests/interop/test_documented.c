@@ -3,17 +3,22 @@
  * and Envoy's ext_authz over HTTP.  The lines are written out as those programs send them.
  */
 #include <criterion/criterion.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "interop/gateway.h"
+#include "fake/gateway.h"
+#include "fake/issuer.h"
 
 TestSuite(documented, .fini = scratch_remove, .timeout = 60);
 
-static const char routes[] = "  - {id: anyone, match: {path: /public/*}, public: true}\n"
-                             "  - id: documents\n"
-                             "    match: {methods: [GET], path: \"/documents/{id}\"}\n"
-                             "    auth: {issuers: [test], scopes: [\"read:documents\"]}\n";
+static const char configuration[] = "listen: [{address: \"127.0.0.1:{port}\", mode: decide, dialect: %s}]\n"
+                                    "admin: {address: \"127.0.0.1:{admin}\"}\n"
+                                    "trusted_proxies: [127.0.0.1/32]\n" ISSUER_YAML "routes:\n"
+                                    "  - {id: anyone, match: {path: /public/*}, public: true}\n"
+                                    "  - id: documents\n"
+                                    "    match: {methods: [GET], path: \"/documents/{id}\"}\n"
+                                    "    auth: {issuers: [test], scopes: [\"read:documents\"]}\n";
 
 /* One question and its answer's status; %s in `lines` becomes the token. */
 static char *ask(struct gateway *g, const char *lines, const char *token)
@@ -34,13 +39,16 @@ struct question {
     int status;
 };
 
-static void check(const char *listener, const struct question *q, size_t n)
+static void check(const char *dialect, const struct question *q, size_t n)
 {
     struct gateway g;
-    char value[256];
+    struct issuer issuer;
+    char value[256], yaml[2048];
 
-    gateway_start(&g, 0, listener, 9, routes);
-    char *token = gateway_token("alice", "read:documents");
+    issuer_init(&issuer);
+    snprintf(yaml, sizeof(yaml), configuration, dialect);
+    cr_assert(gateway_start(&g, yaml, 9));
+    char *token = issuer_token(&issuer, "alice", 600, "\"scope\":\"read:documents\"");
     for (size_t i = 0; i < n; i++) {
         char *answer = ask(&g, q[i].lines, token);
         cr_expect_eq(raw_status(answer), q[i].status, "%s: %d where %d is right:\n%s", q[i].what, raw_status(answer),
@@ -52,7 +60,8 @@ static void check(const char *listener, const struct question *q, size_t n)
         free(answer);
     }
     free(token);
-    gateway_stop(&g);
+    sz_signer_free(&issuer.signer);
+    cr_expect(gateway_stop(&g));
 }
 
 #define TRAEFIK(method, uri)                                                                                      \
@@ -79,7 +88,7 @@ Test(documented, traefik)
          400},
         {"two targets", TRAEFIK("GET", "/public/a") "X-Forwarded-Uri: /public/b\r\n", 400},
     };
-    check(", mode: decide, dialect: traefik", q, SZ_COUNT(q));
+    check("traefik", q, SZ_COUNT(q));
 }
 
 #define ENVOY(method, path)                                                                                 \
@@ -99,5 +108,5 @@ Test(documented, envoy)
          ENVOY("GET", "/documents/1") "X-Original-URI: /public/x\r\nX-Forwarded-Uri: /public/x\r\n", 401},
         {"not canonical", ENVOY("GET", "/public/../documents/1") BEARER, 400},
     };
-    check(", mode: decide, dialect: envoy", q, SZ_COUNT(q));
+    check("envoy", q, SZ_COUNT(q));
 }

@@ -52,7 +52,7 @@ static void expect_status(struct front *f, int status, const char *what, char *a
 
 static void check_decisions(struct front *f)
 {
-    char *alice = gateway_token("alice", "read:documents"), *carol = gateway_token("carol", "write:documents");
+    char *alice = front_token(f, "alice", "read:documents"), *carol = front_token(f, "carol", "write:documents");
     unsigned before = atomic_load(&f->upstream.requests);
 
     expect_status(f, 401, "no token", front_ask(f, "GET /documents/1 HTTP/1.1\r\n"));
@@ -87,7 +87,7 @@ static void check_challenge(struct front *f)
 static void check_identity(struct front *f)
 {
     char value[512];
-    char *alice = gateway_token("alice", "read:documents");
+    char *alice = front_token(f, "alice", "read:documents");
     char *guarded = front_ask(f, "GET /documents/1 HTTP/1.1\r\nAuthorization: Bearer %s\r\n" FORGED OTHERS, alice);
     char *open = front_ask(f, "GET /public/hello HTTP/1.1\r\n" FORGED OTHERS);
 
@@ -114,7 +114,7 @@ static void check_identity(struct front *f)
 /* Two credentials: whoever of front and gateway sees that first, it is no way in. */
 static void check_two_credentials(struct front *f)
 {
-    char *alice = gateway_token("alice", "read:documents");
+    char *alice = front_token(f, "alice", "read:documents");
     unsigned before = atomic_load(&f->upstream.requests);
     char *answer =
         front_ask(f, "GET /documents/1 HTTP/1.1\r\nAuthorization: Bearer x\r\nAuthorization: Bearer %s\r\n", alice);
@@ -130,7 +130,7 @@ static void check_gateway_gone(struct front *f)
 {
     unsigned before = atomic_load(&f->upstream.requests);
 
-    gateway_stop(&f->gateway);
+    cr_expect(gateway_stop(&f->gateway));
     char *answer = front_ask(f, "GET /public/hello HTTP/1.1\r\n");
     cr_expect_geq(raw_status(answer), 500, "%d without a gateway", raw_status(answer));
     cr_expect_eq(atomic_load(&f->upstream.requests), before);

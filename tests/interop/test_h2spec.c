@@ -9,12 +9,49 @@
 #include <string.h>
 
 #include "fake/echo.h"
-#include "interop/gateway.h"
+#include "fake/gateway.h"
 
 #define CASES 145
 
-/* Answered by the gateway itself at "/", by the upstream at "/app". */
-static const char routes[] = "  - {id: app, match: {path: /app}, public: true, upstream: app}\n";
+/* %s is a listener's own.  "/" is answered by the gateway itself, "/app" by the upstream. */
+static const char configuration[] = "listen: [{address: \"127.0.0.1:{port}\"%s}]\n"
+                                    "admin: {address: \"127.0.0.1:{admin}\"}\n"
+                                    "upstreams:\n"
+                                    "  app: {urls: [\"http://127.0.0.1:{upstream}\"]}\n"
+                                    "routes:\n"
+                                    "  - {id: app, match: {path: /app}, public: true, upstream: app}\n";
+
+#define TLS ", tls: {certificate: \"{dir}/cert.pem\", key: \"{dir}/key.pem\"}"
+#define H2C ", protocol: h2c"
+
+static void make_certificate(void)
+{
+    char key[256], certificate[256];
+    struct proc p;
+
+    snprintf(key, sizeof(key), "%s/key.pem", scratch_path());
+    snprintf(certificate, sizeof(certificate), "%s/cert.pem", scratch_path());
+    const char *const argv[] = {"/usr/bin/openssl",
+                                "req",
+                                "-x509",
+                                "-newkey",
+                                "ec",
+                                "-pkeyopt",
+                                "ec_paramgen_curve:P-256",
+                                "-nodes",
+                                "-keyout",
+                                key,
+                                "-out",
+                                certificate,
+                                "-days",
+                                "2",
+                                "-subj",
+                                "/CN=localhost",
+                                "-addext",
+                                "subjectAltName=DNS:localhost,IP:127.0.0.1",
+                                NULL};
+    cr_assert_eq(proc_run(&p, "openssl", 20, argv), 0);
+}
 
 /* The next "<testcase ...>...</testcase>" of a JUnit report; false at the end. */
 static bool next_case(const char **at, char *name, size_t size, bool *failed)
@@ -55,20 +92,22 @@ static void run(const char *listener, bool tls, const char *path, const char *ex
     struct gateway g;
     struct echo upstream = {0};
     struct proc p;
-    char port[8], report[256];
+    char yaml[2048], port[8], report[256];
     const char *found = program_find("h2spec");
 
     if (found == NULL)
         cr_skip_test("no h2spec: script/peers builds it where there is Go");
     char *program = strdup(found);
+    make_certificate();
     echo_start(&upstream, 0);
-    gateway_start(&g, 0, listener, upstream.port, routes);
+    snprintf(yaml, sizeof(yaml), configuration, listener);
+    cr_assert(gateway_start(&g, yaml, upstream.port));
     snprintf(port, sizeof(port), "%u", (unsigned)g.port);
     snprintf(report, sizeof(report), "%s/report.xml", scratch_path());
     const char *const argv[] = {program,           "-p", port, "-P", path, "-j", report, "-o", "5",
                                 tls ? "-t" : "-v", "-k", NULL};
     proc_run(&p, "h2spec", 240, argv);
-    gateway_stop(&g);
+    cr_expect(gateway_stop(&g));
     free(program);
     judge(report, except);
 }
@@ -77,12 +116,12 @@ TestSuite(h2spec, .fini = scratch_remove, .timeout = 300);
 
 Test(h2spec, tls)
 {
-    run(gateway_tls(), true, "/", NULL);
+    run(TLS, true, "/", NULL);
 }
 
 Test(h2spec, cleartext_http2)
 {
-    run(", protocol: h2c", false, "/", NULL);
+    run(H2C, false, "/", NULL);
 }
 
 Test(h2spec, mixed_cleartext)
@@ -92,10 +131,10 @@ Test(h2spec, mixed_cleartext)
 
 Test(h2spec, proxied_over_tls)
 {
-    run(gateway_tls(), true, "/app", NULL);
+    run(TLS, true, "/app", NULL);
 }
 
 Test(h2spec, proxied_over_cleartext_http2)
 {
-    run(", protocol: h2c", false, "/app", NULL);
+    run(H2C, false, "/app", NULL);
 }
