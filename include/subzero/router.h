@@ -16,18 +16,20 @@ struct sz_conf_route;
 struct sz_router;
 
 struct sz_route_match {
-    const struct sz_conf_route *route;   /* NULL: see allow */
+    const struct sz_conf_route *route;          /* NULL: see allow */
     struct sz_slice params[SZ_PATH_PARAMS_MAX]; /* borrowed from path, in pattern order */
     unsigned params_n;
-    struct sz_slice allow;               /* set when the path matched but no route takes the method: "GET, HEAD, POST" */
+    struct sz_slice allow; /* set when the path matched but no route takes the method: "GET, HEAD, POST" */
     const struct sz_conf_route *sibling; /* then any route of that pattern (for CORS) */
 };
 
 /*
  * Compiles into pool; `routes` must live as long.  NULL and *why: a malformed pattern, two routes that match the same
- * requests, or patterns so entangled that one request could take more than 256 steps (the loader reports positions itself).
+ * requests, or patterns so entangled that one request could take more than 256 steps (the loader reports positions
+ * itself).
  */
-struct sz_router *sz_router_new(const struct sz_conf_route *routes, size_t n, struct sz_pool *pool, struct sz_text *why);
+struct sz_router *sz_router_new(const struct sz_conf_route *routes, size_t n, struct sz_pool *pool,
+                                struct sz_text *why);
 /*
  * host: lower-case, without port; path: canonical (subzero pipeline's sz_target), no query.
  * True when a route matches; false with allow.n > 0: 405; false with allow.n == 0: 404.
