@@ -117,6 +117,7 @@ struct sz_model *sz_model_json_parse(struct sz_slice text, struct sz_problems *p
 struct sz_model *sz_model_json_read(const void *json, struct sz_problems *problems);
 /* A new json_t * reference. */
 void *sz_model_json_write(const struct sz_model *m);
+void sz_json_free(void *json); /* json_decref, for those who do not include jansson */
 
 /* ---- modules ---- */
 

@@ -145,3 +145,8 @@ void *sz_model_json_write(const struct sz_model *m)
     }
     return o;
 }
+
+void sz_json_free(void *json)
+{
+    json_decref(json);
+}

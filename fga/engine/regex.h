@@ -1,0 +1,40 @@
+/* Inside the regular expressions: the program that regex.c makes and regex_run.c follows. */
+#ifndef SZ_ENGINE_REGEX_H
+#define SZ_ENGINE_REGEX_H
+
+#include "fga/engine/cel.h"
+
+enum sz_regex_op {
+    RE_CLASS, /* a character of class y, then x */
+    RE_JUMP,  /* x */
+    RE_SPLIT, /* x and y */
+    RE_TEXT_START,
+    RE_TEXT_END,
+    RE_LINE_START,
+    RE_LINE_END,
+    RE_WORD,
+    RE_NOT_WORD,
+    RE_MATCH,
+};
+struct sz_regex_ins {
+    uint8_t op;
+    uint16_t x, y;
+};
+struct sz_regex_range {
+    uint32_t lo, hi;
+};
+struct sz_regex_class {
+    struct sz_regex_range *v;
+    size_t n, cap;
+};
+struct sz_regex {
+    struct sz_regex_ins *prog;
+    size_t n;
+    struct sz_regex_class *classes;
+    size_t n_classes;
+};
+
+/* The code point at *at, which moves behind it; a byte that is no UTF-8 counts as U+FFFD. */
+uint32_t sz_regex_rune(struct sz_slice s, size_t *at);
+
+#endif
