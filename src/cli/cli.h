@@ -9,7 +9,6 @@ enum { SZ_EXIT_OK = 0, SZ_EXIT_NO = 1, SZ_EXIT_USAGE = 2, SZ_EXIT_UNAVAILABLE = 
 
 int sz_cli_main(int argc, char **argv);
 
-int sz_cmd_serve(int argc, char **argv);
 #define SZ_COMMAND(name, id, help) int sz_cmd_##id(int argc, char **argv);
 #include "cli/commands.h"
 

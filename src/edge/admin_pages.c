@@ -1,5 +1,6 @@
 /* The small pages: alive, ready, metrics, configuration. */
 #include "edge/admin.h"
+#include "edge/respond.h"
 #include "edge/server.h"
 #include "subzero/issuers.h"
 #include "subzero/metrics.h"
@@ -34,6 +35,20 @@ void sz_admin_metrics(struct sz_admin_call *call)
     struct sz_buf body = {0};
     sz_metrics_expose(&body);
     sz_admin_send(call, 200, "text/plain; version=0.0.4; charset=utf-8", sz_buf_slice(&body));
+    sz_buf_fini(&body);
+}
+
+/* The public keys of X-Subzero-Assertion, for the upstreams: no secret, and whoever fetches them has no token. */
+void sz_admin_jwks(struct sz_admin_call *call)
+{
+    struct sz_signer *signer = call->server->current->assertion;
+    struct sz_buf body = {0};
+    if (signer == NULL)
+        sz_respond_problem(call->req, 404, SZ_REASON_no_route, "no assertion key is configured");
+    else if (sz_signer_jwks(signer, &body) != 0)
+        sz_respond_problem(call->req, 503, SZ_REASON_identity_unavailable, NULL);
+    else
+        sz_admin_send(call, 200, "application/jwk-set+json", sz_buf_slice(&body));
     sz_buf_fini(&body);
 }
 

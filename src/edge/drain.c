@@ -43,10 +43,21 @@ void sz_thread_conn_gone(struct sz_edge_thread *thread)
         sz_loop_stop(thread->loop);
 }
 
+static void stop_accepting(struct sz_edge_thread *thread)
+{
+    struct sz_server *server = thread->server;
+    for (size_t i = 0; i < thread->acceptors_n; i++)
+        sz_acceptor_stop(&thread->acceptors[i]);
+    /* Only when nobody else accepts is an empty backlog the end of it. */
+    if (atomic_fetch_add(&server->threads_closed, 1) + 1 < server->threads_n)
+        return;
+    for (size_t i = 0; i < thread->acceptors_n; i++)
+        sz_acceptor_close(&thread->acceptors[i]);
+}
+
 void sz_thread_drain(struct sz_edge_thread *thread)
 {
-    for (size_t i = 0; i < thread->acceptors_n; i++)
-        sz_acceptor_stop(&thread->acceptors[i], true);
+    stop_accepting(thread);
     h2o_context_request_shutdown(&thread->ctx);
     sz_proxy_pools_drain(thread->pools);
     thread->draining = true;

@@ -79,6 +79,8 @@ fail:;
 
 static void pause_accepting(struct sz_acceptor *acceptor)
 {
+    if (acceptor->watch == NULL)
+        return; /* the last round of a drain */
     acceptor->paused = true;
     sz_watch_set(acceptor->watch, 0);
     sz_timer_start(acceptor->thread->loop, &acceptor->retry, sz_after(sz_loop_now(acceptor->thread->loop), RETRY));
@@ -142,7 +144,7 @@ static void on_acceptable(void *arg, int fd, unsigned events)
         continue;
 }
 
-int sz_acceptor_init(struct sz_acceptor *acceptor, struct sz_edge_thread *thread, const struct sz_listener *listener)
+int sz_acceptor_init(struct sz_acceptor *acceptor, struct sz_edge_thread *thread, struct sz_listener *listener)
 {
     acceptor->thread = thread;
     acceptor->listener = listener;
@@ -156,14 +158,19 @@ int sz_acceptor_init(struct sz_acceptor *acceptor, struct sz_edge_thread *thread
     return 0;
 }
 
-void sz_acceptor_stop(struct sz_acceptor *acceptor, bool rest)
+void sz_acceptor_stop(struct sz_acceptor *acceptor)
 {
     if (acceptor->watch == NULL)
         return;
     acceptor->paused = false;
-    while (rest && accept_one(acceptor) && !acceptor->paused)
-        continue;
-    acceptor->paused = false;
     sz_timer_cancel(acceptor->thread->loop, &acceptor->retry);
     sz_watch_free(&acceptor->watch);
+}
+
+void sz_acceptor_close(struct sz_acceptor *acceptor)
+{
+    while (accept_one(acceptor))
+        continue;
+    close(acceptor->listener->fd);
+    acceptor->listener->fd = -1;
 }

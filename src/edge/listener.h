@@ -20,14 +20,14 @@ enum sz_listener_kind { SZ_LISTEN_DATA, SZ_LISTEN_ADMIN, SZ_LISTEN_DEMO };
 struct sz_listener { /* the process's side; constant after the start */
     enum sz_listener_kind kind;
     const struct sz_conf_listener *conf; /* SZ_LISTEN_DATA: of the configuration that the process started with */
-    int fd;
-    uint16_t port; /* the bound one */
+    int fd;                              /* -1 once it is closed: by the last thread that drains */
+    uint16_t port;                       /* the bound one */
     struct sz_series gauge;
 };
 
 struct sz_acceptor { /* a thread's side of a listener */
     struct sz_edge_thread *thread;
-    const struct sz_listener *listener;
+    struct sz_listener *listener;
     struct sz_watch *watch;
     struct sz_timer retry; /* accepting is paused until then */
     bool paused;
@@ -38,9 +38,11 @@ struct sz_acceptor { /* a thread's side of a listener */
 int sz_listener_bind(struct sz_listener *listener, struct sz_addr ip, uint16_t port, struct sz_text *why) SZ_MUST_CHECK;
 
 int sz_acceptor_init(struct sz_acceptor *acceptor, struct sz_edge_thread *thread,
-                     const struct sz_listener *listener) SZ_MUST_CHECK;
-/* Stops watching; what is waiting in the backlog is accepted first when `rest` is set. */
-void sz_acceptor_stop(struct sz_acceptor *acceptor, bool rest);
+                     struct sz_listener *listener) SZ_MUST_CHECK;
+/* Stops watching. */
+void sz_acceptor_stop(struct sz_acceptor *acceptor);
+/* The last acceptor of its listener to stop: accepts what waits in the backlog, then closes the listener. */
+void sz_acceptor_close(struct sz_acceptor *acceptor);
 
 /* A connection of this thread has closed: accepting may go on. */
 void sz_listeners_resume(struct sz_edge_thread *thread);

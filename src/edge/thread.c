@@ -64,7 +64,7 @@ void sz_thread_fini(struct sz_edge_thread *thread)
     if (thread->loop == NULL)
         return;
     for (size_t i = 0; i < thread->acceptors_n; i++)
-        sz_acceptor_stop(&thread->acceptors[i], false);
+        sz_acceptor_stop(&thread->acceptors[i]);
     free(thread->acceptors);
     sz_timer_cancel(thread->loop, &thread->drained);
     sz_timer_cancel(thread->loop, &thread->sweep);

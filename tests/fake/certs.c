@@ -131,7 +131,7 @@ bool tls_open(struct tls_client *c, uint16_t port, const struct tls_options *o)
     setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
     SSL_CTX_set_min_proto_version(c->ctx, o->min);
     SSL_CTX_set_max_proto_version(c->ctx, o->max);
-    SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_CLIENT);
+    SSL_CTX_set_session_cache_mode(c->ctx, SSL_SESS_CACHE_OFF); /* a cached session dies with its context */
     if (o->min != 0 && o->min < TLS1_2_VERSION)
         SSL_CTX_set_security_level(c->ctx, 0);
     if (o->cert != NULL)

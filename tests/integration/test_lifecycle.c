@@ -1,0 +1,145 @@
+/* Reload and drain while requests are under way: none is lost. */
+#include <criterion/criterion.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "fake/certs.h"
+#include "fake/client.h"
+#include "fake/gateway.h"
+#include "fake/load.h"
+#include "fake/recorder.h"
+#include "subzero/time.h"
+
+#define YAML(drain)                                                 \
+    "listen:\n  - {address: \"127.0.0.1:{port}\"}\n"                \
+    "admin: {address: \"127.0.0.1:{admin}\"}\n"                     \
+    "workers: 2\n"                                                  \
+    "limits: {drain: " drain "}\n"                                  \
+    "log: {access: off}\n"                                          \
+    "upstreams:\n  up: {urls: [\"http://127.0.0.1:{upstream}\"]}\n" \
+    "routes:\n  - {id: all, match: {path: \"/*\"}, public: true, upstream: up}\n"
+#define GET "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
+
+static struct gateway g;
+static struct recorder upstream;
+static struct load load;
+
+static void setup(void)
+{
+    recorder_start(&upstream);
+}
+
+static void teardown(void)
+{
+    scratch_remove();
+}
+
+static double seconds_since(struct sz_mono begun)
+{
+    return (double)sz_between(begun, sz_mono_read()).us / 1e6;
+}
+
+Test(lifecycle, a_reload_under_load_loses_no_request, .init = setup, .fini = teardown, .timeout = 60)
+{
+    cr_assert(gateway_start(&g, YAML("5s"), upstream.port));
+    load = (struct load){.port = g.port, .request = GET, .clients = 8, .requests_per_connection = 50};
+    load_start(&load);
+    for (int i = 0; i < 8; i++) {
+        usleep(150000);
+        cr_expect(gateway_reload(&g));
+    }
+    load_end(&load);
+    cr_expect_gt(load.ok, 100);
+    cr_expect_eq(load.lost, 0, "%lu lost", load.lost);
+    cr_expect_eq(load.refused, 0, "%lu refused", load.refused);
+    cr_expect_eq(load.unconnected, 0);
+    cr_expect(gateway_stop(&g));
+}
+
+Test(lifecycle, a_stop_under_load_loses_no_request, .init = setup, .fini = teardown, .timeout = 60)
+{
+    upstream.mode = RECORDER_SLOW;
+    upstream.delay_ms = 20;
+    cr_assert(gateway_start(&g, YAML("10s"), upstream.port));
+    load = (struct load){.port = g.port, .request = GET, .clients = 16};
+    load_start(&load);
+    usleep(500000);
+    struct sz_mono begun = sz_mono_read();
+    cr_expect(gateway_stop(&g));
+    cr_expect_lt(seconds_since(begun), 5);
+    load_end(&load);
+    cr_expect_gt(load.ok, 50);
+    cr_expect_eq(load.lost, 0, "%lu lost of %lu", load.lost, load.ok);
+    cr_expect_eq(load.refused, 0);
+}
+
+Test(lifecycle, what_has_begun_gets_its_whole_answer, .init = setup, .fini = teardown, .timeout = 60)
+{
+    char buf[4096];
+    upstream.mode = RECORDER_SLOW;
+    upstream.delay_ms = 1500;
+    cr_assert(gateway_start(&g, YAML("20s"), upstream.port));
+    int waiting = client_open(g.port), begun = client_open(g.port), idle = client_open(g.port);
+    client_send(waiting, SZ_S(GET));
+    client_send(begun, SZ_S("GET /slow HT"));
+    usleep(300000);
+    kill(g.proc.pid, SIGTERM);
+    usleep(300000);
+    client_send(begun, SZ_S("TP/1.1\r\nHost: a\r\n\r\n"));
+    cr_expect_eq(client_response(waiting, buf, sizeof(buf), 5000), 200);
+    cr_expect_neq(strstr(buf, "onnection: close"), NULL);
+    cr_expect_eq(client_response(begun, buf, sizeof(buf), 5000), 200);
+    cr_expect(client_closed_within(idle, 3000), "an idle connection is closed after its grace");
+    cr_expect(client_closed_within(begun, 1000));
+    cr_expect(gateway_stop(&g));
+    close(waiting);
+    close(begun);
+    close(idle);
+}
+
+Test(lifecycle, the_drain_has_a_hard_end, .init = setup, .fini = teardown, .timeout = 60)
+{
+    upstream.mode = RECORDER_HANG;
+    cr_assert(gateway_start(&g, YAML("1s"), upstream.port));
+    int fd = client_open(g.port);
+    client_send(fd, SZ_S(GET));
+    usleep(200000);
+    struct sz_mono begun = sz_mono_read();
+    cr_expect(gateway_stop(&g));
+    cr_expect(seconds_since(begun) > 0.9 && seconds_since(begun) < 4, "%f s", seconds_since(begun));
+    close(fd);
+}
+
+Test(lifecycle, without_requests_a_stop_is_instant, .init = setup, .fini = teardown, .timeout = 60)
+{
+    cr_assert(gateway_start(&g, YAML("30s"), upstream.port));
+    struct sz_mono begun = sz_mono_read();
+    cr_expect(gateway_stop(&g));
+    cr_expect_lt(seconds_since(begun), 2);
+}
+
+Test(lifecycle, requests_in_flight_finish_under_the_snapshot_they_began_with, .init = setup, .fini = teardown,
+     .timeout = 60)
+{
+    char buf[4096];
+    upstream.mode = RECORDER_SLOW;
+    upstream.delay_ms = 1000;
+    cr_assert(gateway_start(&g, YAML("10s"), upstream.port));
+    int fd = client_open(g.port);
+    client_send(fd, SZ_S(GET));
+    usleep(200000);
+    gateway_rewrite(&g, "listen:\n  - {address: \"127.0.0.1:{port}\"}\n"
+                        "admin: {address: \"127.0.0.1:{admin}\"}\n"
+                        "workers: 2\n"
+                        "upstreams:\n  other: {urls: [\"http://127.0.0.1:9\"]}\n"
+                        "routes:\n  - {id: other, match: {path: /none}, public: true, upstream: other}\n");
+    cr_expect(gateway_reload(&g));
+    cr_expect_eq(client_response(fd, buf, sizeof(buf), 5000), 200, "%s", buf);
+    client_send(fd, SZ_S(GET));
+    cr_expect_eq(client_response(fd, buf, sizeof(buf), 5000), 404);
+    close(fd);
+    cr_expect(gateway_stop(&g));
+}
