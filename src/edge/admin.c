@@ -15,10 +15,13 @@ struct page {
 };
 
 static const struct page pages[] = {
-    {"GET", "/livez", SZ_ADMIN_OPEN, sz_admin_livez},           {"GET", "/readyz", SZ_ADMIN_OPEN, sz_admin_readyz},
-    {"GET", "/health", SZ_ADMIN_TOKEN, sz_admin_health},        {"GET", "/metrics", SZ_ADMIN_METRICS, sz_admin_metrics},
+    {"GET", "/livez", SZ_ADMIN_OPEN, sz_admin_livez},
+    {"GET", "/readyz", SZ_ADMIN_OPEN, sz_admin_readyz},
+    {"GET", "/health", SZ_ADMIN_TOKEN, sz_admin_health},
+    {"GET", "/metrics", SZ_ADMIN_METRICS, sz_admin_metrics},
     {"GET", "/.well-known/jwks.json", SZ_ADMIN_OPEN, sz_admin_jwks},
-    {"GET", "/config", SZ_ADMIN_TOKEN, sz_admin_config},        {"GET", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_stats},
+    {"GET", "/config", SZ_ADMIN_TOKEN, sz_admin_config},
+    {"GET", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_stats},
     {"DELETE", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_flush},
 };
 

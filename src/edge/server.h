@@ -49,7 +49,7 @@ struct sz_server {
     unsigned threads_n; /* workers */
     struct sz_edge_thread *service;
     atomic_uint threads_running;
-    atomic_uint threads_closed;   /* that accept no more */
+    atomic_uint threads_closed; /* that accept no more */
 
     /* connections */
     atomic_uint connections;

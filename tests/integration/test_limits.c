@@ -11,12 +11,12 @@
 #include "fake/recorder.h"
 #include "subzero/time.h"
 
-#define YAML(limits)                                                \
-    "listen:\n  - {address: \"127.0.0.1:{port}\"}\n"                \
-    "admin: {address: \"127.0.0.1:{admin}\"}\n"                     \
-    "workers: 2\n"                                                  \
-    "log: {access: off}\n"                                          \
-    "limits: {" limits "}\n"                                        \
+#define YAML(limits)                                                                          \
+    "listen:\n  - {address: \"127.0.0.1:{port}\"}\n"                                          \
+    "admin: {address: \"127.0.0.1:{admin}\"}\n"                                               \
+    "workers: 2\n"                                                                            \
+    "log: {access: off}\n"                                                                    \
+    "limits: {" limits "}\n"                                                                  \
     "upstreams:\n  up: {urls: [\"http://127.0.0.1:{upstream}\"], timeouts: {connect: 10s}}\n" \
     "routes:\n  - {id: all, match: {path: \"/*\"}, public: true, upstream: up}\n"
 #define GET "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
