@@ -16,7 +16,7 @@
 
 #include "subzero/crypto.h"
 
-enum { PAIRWISE_MAX = 24, TABLE = 2048 /* twice the names that fit */, NUMBER_MAX = 64 };
+enum { PAIRWISE_MAX = 16, TABLE = 8192 /* twice the names of the longest text: five bytes each */, NUMBER_MAX = 64 };
 
 struct walk {
     struct sz_json_tree *tree;
@@ -133,13 +133,17 @@ static void init_once(void)
     sz_random(&name_key, sizeof(name_key));
 }
 
-static bool unique_hashed(const struct sz_json_tree *tree, uint16_t first, uint16_t end)
+static bool unique_hashed(const struct sz_json_tree *tree, uint16_t first, uint16_t end, size_t count)
 {
+    uint16_t table[TABLE]; /* node of a name; 0 is the root, so it can mean free */
+    size_t size = TABLE;
+    while (size / 4 >= count) /* no larger than it takes to stay half empty */
+        size /= 2;
     pthread_once(&once, init_once);
-    uint16_t table[TABLE] = {0}; /* node of a name; 0 is the root, so it can mean free */
+    memset(table, 0, size * sizeof(table[0]));
     for (uint16_t a = first; a < end; a = tree->v[a + 1].next) {
-        size_t slot = sz_hash64(&name_key, sz_json_slice(tree, &tree->v[a])) % TABLE;
-        for (; table[slot] != 0; slot = (slot + 1) % TABLE) {
+        size_t slot = sz_hash64(&name_key, sz_json_slice(tree, &tree->v[a])) % size;
+        for (; table[slot] != 0; slot = (slot + 1) % size) {
             if (same(tree, a, table[slot]))
                 return false;
         }
@@ -168,8 +172,7 @@ static bool take(struct walk *w, char c)
 static struct sz_json_node *add(struct walk *w)
 {
     struct sz_json_tree *tree = w->tree;
-    if (tree->n == SZ_JSON_NODES_MAX)
-        return NULL;
+    SZ_ASSERT(tree->n < SZ_JSON_NODES_MAX);
     struct sz_json_node *node = &tree->v[tree->n++];
     node->next = tree->n;
     return node;
@@ -178,17 +181,13 @@ static struct sz_json_node *add(struct walk *w)
 static int read_name(struct walk *w)
 {
     struct sz_json_node *node = add(w);
-    if (node == NULL)
-        return -E2BIG;
-    if (!take(w, '"') || read_string(w, node) != 0 || !take(w, ':'))
-        return -EINVAL;
-    return 0;
+    return take(w, '"') && read_string(w, node) == 0 && take(w, ':') ? 0 : -EINVAL;
 }
 
 static void read_literal(struct walk *w, struct sz_json_node *node)
 {
     const char *start = w->p;
-    while (w->p < w->end && strchr(",]} \t\r\n", *w->p) == NULL)
+    while (w->p < w->end && (unsigned char)*w->p > ' ' && *w->p != ',' && *w->p != ']' && *w->p != '}')
         w->p++;
     node->at = (uint16_t)(start - w->text);
     node->n = (uint16_t)(w->p - start);
@@ -201,13 +200,15 @@ static void read_literal(struct walk *w, struct sz_json_node *node)
 static int close_container(struct walk *w)
 {
     struct sz_json_tree *tree = w->tree;
-    uint16_t self = w->open[--w->depth];
-    tree->v[self].next = tree->n;
-    if (tree->v[self].type == SZ_JSON_ARRAY)
+    struct sz_json_node *self = &tree->v[w->open[--w->depth]];
+    self->next = tree->n;
+    if (self->type == SZ_JSON_ARRAY)
         return 0;
-    uint16_t first = (uint16_t)(self + 1);
-    bool few = tree->n - first <= 2 * PAIRWISE_MAX;
-    return (few ? unique_pairwise(tree, first, tree->n) : unique_hashed(tree, first, tree->n)) ? 0 : -EINVAL;
+    uint16_t first = (uint16_t)(self - tree->v + 1);
+    size_t count = sz_json_members(tree, self);
+    bool unique =
+        count <= PAIRWISE_MAX ? unique_pairwise(tree, first, tree->n) : unique_hashed(tree, first, tree->n, count);
+    return unique ? 0 : -EINVAL;
 }
 
 /* One value: a scalar, or the opening of a container.  *opened: its first item comes next. */
@@ -215,9 +216,9 @@ static int read_value(struct walk *w, bool *opened)
 {
     *opened = false;
     skip_blanks(w);
+    if (w->p == w->end)
+        return -EINVAL;
     struct sz_json_node *node = add(w);
-    if (node == NULL || w->p == w->end)
-        return node == NULL ? -E2BIG : -EINVAL;
     if (*w->p == '"') {
         w->p++;
         return read_string(w, node);
@@ -227,8 +228,7 @@ static int read_value(struct walk *w, bool *opened)
         read_literal(w, node);
         return 0;
     }
-    if (w->depth == SZ_JSON_TREE_DEPTH)
-        return -E2BIG;
+    SZ_ASSERT(w->depth < SZ_JSON_TREE_DEPTH); /* checked */
     node->type = object ? SZ_JSON_OBJECT : SZ_JSON_ARRAY;
     w->open[w->depth++] = (uint16_t)(node - w->tree->v);
     w->p++;

@@ -14,7 +14,6 @@
 #define SZ_RSA_BITS_MIN    2048
 #define SZ_RSA_BITS_MAX    8192
 #define SZ_RSA_BYTES_MAX   (SZ_RSA_BITS_MAX / 8)
-#define SZ_KID_MAX         512  /* bytes; a longer kid makes the key unusable */
 #define SZ_HMAC_SECRET_MAX 8192 /* bytes */
 
 #define SZ_ALGS_HS  (1u << SZ_ALG_HS256 | 1u << SZ_ALG_HS384 | 1u << SZ_ALG_HS512)

@@ -20,7 +20,7 @@ struct sz_jws {
 };
 int sz_jws_split(struct sz_slice token, struct sz_jws *jws) SZ_MUST_CHECK;
 
-#define SZ_JOSE_TEXT_MAX 1024 /* kid and typ together */
+#define SZ_JOSE_TEXT_MAX 2048 /* kid and typ together */
 
 /* The protected header, decoded.  Slices point into text. */
 struct sz_jose {
