@@ -89,12 +89,17 @@ static uint64_t progress(const struct sz_proxy_call *call)
     return info.tcpi_bytes_acked;
 }
 
-/* HTTP/1: h2o meets the error at its write and disposes.  HTTP/2: that stream alone; it may be disposed of in here. */
+/*
+ * HTTP/1: h2o meets the error at its write and disposes; the reset spares the kernel what the client would not read.
+ * HTTP/2: that stream alone; it may be disposed of in here.
+ */
 static void cut(struct sz_proxy_call *call)
 {
     h2o_req_t *req = call->x->req;
+    const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     if (req->version < 0x200) {
+        setsockopt(h2o_socket_get_fd(socket_of(call->x)), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
         shutdown(h2o_socket_get_fd(socket_of(call->x)), SHUT_RDWR);
         return;
     }
