@@ -253,7 +253,7 @@ static void listen_on(struct upstream *u)
     SZ_ASSERT(bind(u->listener, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(u->listener, 1024) == 0);
     SZ_ASSERT(getsockname(u->listener, (struct sockaddr *)&addr, &n) == 0);
     u->port = ntohs(addr.sin_port);
-    SZ_ASSERT(pipe(u->stop) == 0);
+    SZ_ASSERT(pipe2(u->stop, O_CLOEXEC) == 0); /* a child that kept it would keep the acceptor alive */
     SZ_ASSERT(pthread_create(&u->acceptor, NULL, accept_main, u) == 0);
 }
 
