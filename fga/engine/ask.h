@@ -74,6 +74,8 @@ struct sz_pool *sz_ask_pool(struct sz_ask *a);
 /* The request's context and contextual tuples, checked like writes.  -EINVAL: fault set (2027 or 2000). */
 int sz_ask_context(struct sz_ask *a, struct sz_slice context, const struct sz_tuple_key *tuples,
                    size_t n) SZ_MUST_CHECK;
+/* A check's key as numbers, the user taken over.  -EINVAL: fault set (2000). */
+int sz_ask_key(struct sz_ask *a, const struct sz_tuple_key *k, uint32_t *object, uint16_t *rel) SZ_MUST_CHECK;
 /* The number of "type:id", the store's or one of our own. */
 uint32_t sz_ask_node(struct sz_ask *a, struct sz_slice name, uint16_t type, bool wild);
 /* The user of the question: object, userset or type:*, already checked against the model. */
@@ -97,6 +99,11 @@ uint16_t sz_ask_type(const struct sz_ask *a, uint32_t node);
 enum sz_answer { SZ_NO, SZ_YES, SZ_CYCLE, SZ_ERROR, SZ_OUT_OF_STEPS };
 
 enum sz_answer sz_ask_relation(struct sz_ask *a, uint32_t object, uint16_t rel, unsigned depth);
+/* A part of the relation's rewrite; the relation itself must have been entered. */
+enum sz_answer sz_ask_rewrite(struct sz_ask *a, uint32_t object, const struct sz_crel *r, const struct sz_cex *x,
+                              unsigned depth);
+void sz_ask_enter(struct sz_ask *a, uint32_t object, uint16_t rel);
+void sz_ask_leave(struct sz_ask *a, uint16_t rel);
 
 /* A tuple's condition under this question: SZ_YES, SZ_NO (also: not admitted by the model), SZ_ERROR. */
 enum sz_answer sz_ask_condition(struct sz_ask *a, const struct sz_direct *d, const struct sz_cinst *c);

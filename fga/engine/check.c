@@ -12,9 +12,6 @@
 
 #include "fga/engine/ask.h"
 
-static enum sz_answer rewrite(struct sz_ask *a, uint32_t object, const struct sz_crel *r, const struct sz_cex *x,
-                              unsigned depth);
-
 static bool on_path(const struct sz_ask *a, uint32_t object, uint16_t rel)
 {
     for (size_t i = a->n_path; i-- > 0;)
@@ -32,6 +29,17 @@ static void push_path(struct sz_ask *a, uint32_t object, uint16_t rel)
         a->cap_path *= 2;
     }
     a->path[a->n_path++] = (struct sz_pathstep){object, rel};
+}
+
+void sz_ask_enter(struct sz_ask *a, uint32_t object, uint16_t rel)
+{
+    if (a->p->rels[rel].recursive)
+        push_path(a, object, rel);
+}
+
+void sz_ask_leave(struct sz_ask *a, uint16_t rel)
+{
+    a->n_path -= a->p->rels[rel].recursive;
 }
 
 static bool spend(struct sz_ask *a)
@@ -58,9 +66,9 @@ enum sz_answer sz_ask_relation(struct sz_ask *a, uint32_t object, uint16_t rel, 
     if (!spend(a))
         return SZ_OUT_OF_STEPS;
     if (!r->recursive)
-        return rewrite(a, object, r, r->root, depth);
+        return sz_ask_rewrite(a, object, r, r->root, depth);
     push_path(a, object, rel);
-    enum sz_answer answer = rewrite(a, object, r, r->root, depth);
+    enum sz_answer answer = sz_ask_rewrite(a, object, r, r->root, depth);
     a->n_path--;
     return answer;
 }
@@ -252,7 +260,7 @@ static enum sz_answer intersection(struct sz_ask *a, uint32_t object, const stru
 {
     bool error = false;
     for (uint16_t i = 0; i < x->n; i++) {
-        enum sz_answer one = rewrite(a, object, r, x->child[i], depth);
+        enum sz_answer one = sz_ask_rewrite(a, object, r, x->child[i], depth);
         if (one == SZ_ERROR)
             error = true; /* a later NO still decides */
         else if (one != SZ_YES)
@@ -264,13 +272,13 @@ static enum sz_answer intersection(struct sz_ask *a, uint32_t object, const stru
 static enum sz_answer difference(struct sz_ask *a, uint32_t object, const struct sz_crel *r, const struct sz_cex *x,
                                  unsigned depth)
 {
-    enum sz_answer base = rewrite(a, object, r, x->child[0], depth);
+    enum sz_answer base = sz_ask_rewrite(a, object, r, x->child[0], depth);
     if (base != SZ_YES && base != SZ_ERROR)
         return base;
     struct sz_fault of_base;
     if (base == SZ_ERROR)
         of_base = *a->fault;
-    enum sz_answer subtract = rewrite(a, object, r, x->child[1], depth);
+    enum sz_answer subtract = sz_ask_rewrite(a, object, r, x->child[1], depth);
     if (subtract == SZ_YES)
         return SZ_NO;
     if (subtract == SZ_CYCLE || subtract == SZ_OUT_OF_STEPS) /* a cycle in what is taken away denies */
@@ -280,7 +288,7 @@ static enum sz_answer difference(struct sz_ask *a, uint32_t object, const struct
     return base == SZ_ERROR ? SZ_ERROR : subtract == SZ_ERROR ? SZ_ERROR : SZ_YES;
 }
 
-static enum sz_answer rewrite(struct sz_ask *a, uint32_t object, const struct sz_crel *r, const struct sz_cex *x,
+enum sz_answer sz_ask_rewrite(struct sz_ask *a, uint32_t object, const struct sz_crel *r, const struct sz_cex *x,
                               unsigned depth)
 {
     struct sum sum = {0};
@@ -293,7 +301,7 @@ static enum sz_answer rewrite(struct sz_ask *a, uint32_t object, const struct sz
         return parents(a, object, x, depth);
     case SZ_C_UNION:
         for (uint16_t i = 0; i < x->n; i++) {
-            enum sz_answer one = rewrite(a, object, r, x->child[i], depth);
+            enum sz_answer one = sz_ask_rewrite(a, object, r, x->child[i], depth);
             if (decides_union(&sum, one))
                 return one;
         }

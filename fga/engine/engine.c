@@ -75,8 +75,7 @@ static bool find_names(struct sz_ask *a, const struct sz_tuple_key *k, struct na
     return !o->wild && sz_program_has_type(a->p, o->type) && sz_program_has_type(a->p, u->type);
 }
 
-/* The key as numbers; -EINVAL: a fault. */
-static int resolve(struct sz_ask *a, const struct sz_tuple_key *k, uint32_t *object, uint16_t *rel)
+int sz_ask_key(struct sz_ask *a, const struct sz_tuple_key *k, uint32_t *object, uint16_t *rel)
 {
     struct names names;
     if (find_names(a, k, &names)) {
@@ -121,7 +120,7 @@ int sz_engine_check(struct sz_engine *e, const struct sz_program *p, const struc
     uint32_t object;
     uint16_t rel;
     sz_ask_begin(&a, e, p, *steps, fault);
-    int result = resolve(&a, &check->key, &object, &rel);
+    int result = sz_ask_key(&a, &check->key, &object, &rel);
     if (result == 0 && (check->context.n > 0 || check->contextual_n > 0))
         result = sz_ask_context(&a, check->context, check->contextual, check->contextual_n);
     if (result == 0)

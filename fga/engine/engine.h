@@ -40,6 +40,10 @@ enum { SZ_ENGINE_NO = 0, SZ_ENGINE_YES = 1, SZ_ENGINE_BUDGET = 2 };
 int sz_engine_check(struct sz_engine *e, const struct sz_program *p, const struct sz_check *check, uint64_t *steps,
                     struct sz_fault *fault) SZ_MUST_CHECK;
 
+/* Why: the tuples that allowed, or what was looked at in vain, as indented text. */
+void sz_engine_explain(struct sz_engine *e, const struct sz_program *p, const struct sz_check *check,
+                       struct sz_buf *out);
+
 struct sz_batch_answer {
     int result; /* as sz_engine_check */
     struct sz_fault fault;
@@ -98,10 +102,11 @@ struct sz_read_filter { /* SZ_NONE or parts: object "doc:" (type only) or "doc:1
 typedef int sz_read_fn(void *arg, const struct sz_tuple_key *key, struct sz_wall written);
 /*
  * Tuples after `token` (SZ_NONE: from the start), at most n, each to fn; *next gets the token to go on with, empty at
- * the end (written into `next_room`, 64 bytes).  2007: not our token.
+ * the end (written into `room`).  2007: not our token.
  */
+#define SZ_TOKEN_ROOM 300
 int sz_engine_read(struct sz_engine *e, const struct sz_read_filter *filter, struct sz_slice token, size_t n,
-                   sz_read_fn *fn, void *arg, char next_room[64], struct sz_slice *next,
+                   sz_read_fn *fn, void *arg, char room[SZ_TOKEN_ROOM], struct sz_slice *next,
                    struct sz_fault *fault) SZ_MUST_CHECK;
 
 typedef int sz_change_fn(void *arg, const struct sz_tuple_key *key, bool deleted, struct sz_wall when);
@@ -111,7 +116,7 @@ typedef int sz_change_fn(void *arg, const struct sz_tuple_key *key, bool deleted
  */
 #define SZ_CHANGES_KEPT (1U << 20)
 int sz_engine_changes(struct sz_engine *e, struct sz_slice type, struct sz_slice token, size_t n, sz_change_fn *fn,
-                      void *arg, char next_room[64], struct sz_slice *next, struct sz_fault *fault) SZ_MUST_CHECK;
+                      void *arg, char room[SZ_TOKEN_ROOM], struct sz_slice *next, struct sz_fault *fault) SZ_MUST_CHECK;
 
 struct sz_engine_stats {
     size_t tuples, objects; /* objects: distinct names seen */

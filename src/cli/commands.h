@@ -5,6 +5,7 @@ SZ_COMMAND("healthcheck", healthcheck, "ask a running gateway whether it is read
 SZ_COMMAND("check",       check,       "read a configuration and print every mistake")
 SZ_COMMAND("config",      config,      "print the effective configuration, its schema or its reference")
 SZ_COMMAND("token",       token,       "mint a token, or look into one")
+SZ_COMMAND("fga",         fga,         "test, validate and ask authorization models")
 SZ_COMMAND("key",         key,         "make a new secret or signing key")
 SZ_COMMAND("version",     version,     "print the version and the libraries")
 /* clang-format on */
