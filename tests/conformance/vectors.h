@@ -16,6 +16,9 @@ typedef bool vector_fn(json_t *vector, struct sz_pool *pool, struct sz_text *got
 
 /* Runs every vector of the class; cr_skip_test when the file is absent. */
 void vectors_run(const char *class_name, vector_fn *passes);
+/* The same under another name in the messages, for a class that is run in several ways. */
+void vectors_run_as(const char *label, const char *class_name, vector_fn *passes);
+bool vectors_present(const char *class_name);
 
 /* Bytes of a standard-base64 member, or of a string value. */
 struct sz_slice vector_bytes(json_t *vector, const char *member, struct sz_pool *pool);
