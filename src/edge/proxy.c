@@ -31,6 +31,12 @@ static const struct sz_forward *forward_of(const struct sz_proxy_call *call)
     return &call->x->txn.forward;
 }
 
+/* A request that is no ordinary one leaves nothing behind that the next one could meet. */
+static bool has_own_connection(const struct sz_proxy_call *call)
+{
+    return forward_of(call)->own_connection || forward_of(call)->websocket;
+}
+
 /* ---- ends ------------------------------------------------------------------------------------------------- */
 
 void sz_call_let_go(struct sz_proxy_call *call)
@@ -39,7 +45,7 @@ void sz_call_let_go(struct sz_proxy_call *call)
     if (conn == NULL)
         return;
     bool complete = call->state == SZ_CALL_DONE && call->out_n == 0 && call->keep_alive && !call->surplus;
-    if (complete && !forward_of(call)->own_connection)
+    if (complete && !has_own_connection(call))
         sz_upconn_release(conn);
     else
         sz_upconn_close(conn);
@@ -114,11 +120,8 @@ static bool pick(struct sz_proxy_call *call)
 
 static void begin(struct sz_proxy_call *call)
 {
-    const struct sz_forward *forward = forward_of(call);
-    bool own = forward->own_connection || forward->websocket;
-
     /* A dead connection that took nothing has done no harm: the next one, at last a new one. */
-    while (!own && take(call)) {
+    while (!has_own_connection(call) && take(call)) {
         if (sz_call_send(call))
             return;
         sz_upconn_close(call->user.conn);
