@@ -16,7 +16,7 @@ struct gateway {
     const char *config; /* path of the file */
 };
 
-/* False: it did not become ready; its output is on stderr. */
+/* $SUBZERO_BINARY, when set, is started instead.  False: it did not become ready; its output is on stderr. */
 bool gateway_start_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream);
 #define gateway_start(g, yaml, upstream) gateway_start_binary(g, SZ_BINARY, yaml, upstream)
 /* The same ports, another configuration in the file; the caller sends SIGHUP. */

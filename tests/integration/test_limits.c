@@ -203,10 +203,21 @@ Test(limits, beyond_max_in_flight_requests_are_refused_and_the_accepted_keep_the
     close(fd);
 }
 
-/* 2,000 clients without a token push what they can; good requests are answered and memory stays bounded. */
+/*
+ * 2,000 clients without a token push what they can; good requests are answered and memory stays bounded.  Under a
+ * sanitizer everything is slower and larger: fewer clients against a lower bound.
+ */
+#ifdef __SANITIZE_ADDRESS__
+enum { CLIENTS = 300, ROUNDS = 20, PEAK_KB = 768 * 1024 };
+#define BUFFERED "16MB"
+#else
+enum { CLIENTS = 2000, ROUNDS = 60, PEAK_KB = 256 * 1024 };
+#define BUFFERED "64MB"
+#endif
+
 static void flood(const char *head, bool chunked, struct load *good)
 {
-    enum { CLIENTS = 2000, PIECE = 16384 };
+    enum { PIECE = 16384 };
     static char piece[PIECE + 16];
     static int fds[CLIENTS];
     if (chunked) {
@@ -222,7 +233,7 @@ static void flood(const char *head, bool chunked, struct load *good)
         client_send(fds[i], sz_cstr(head));
     }
     load_start(good);
-    for (int round = 0; round < 60; round++) {
+    for (int round = 0; round < ROUNDS; round++) {
         for (int i = 0; i < CLIENTS; i++)
             (void)!send(fds[i], piece, strlen(piece), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
@@ -235,21 +246,16 @@ static void flood(const char *head, bool chunked, struct load *good)
 static void flood_and_judge(const char *head, bool chunked)
 {
     static struct load good;
-    cr_assert(
-        gateway_start(&g, YAML("request_body: 10MB, buffered_bodies: 64MB, request_timeout: 30s"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("request_body: 10MB, buffered_bodies: " BUFFERED ", request_timeout: 30s"),
+                            upstream.port));
     good = (struct load){.port = g.port, .request = GET, .clients = 2};
     flood(head, chunked, &good);
     long peak = gateway_status_kb(&g, "VmHWM");
-    cr_log_info("peak %ld kB, good %lu, lost %lu", peak, good.ok, good.lost);
     cr_expect_gt(good.ok, 5);
     cr_expect_eq(good.lost, 0);
     cr_expect_eq(good.refused, 0);
-    cr_expect_gt(gateway_metric(&g, "subzero_connections_refused_total{cause=\"buffered_bodies\"}"), 100);
-#ifndef __SANITIZE_ADDRESS__ /* whose quarantine and shadow count otherwise */
-    cr_expect_lt(peak, 256 * 1024, "peak %ld kB", peak);
-#else
-    cr_expect_lt(peak, 1024 * 1024, "peak %ld kB", peak);
-#endif
+    cr_expect_gt(gateway_metric(&g, "subzero_connections_refused_total{cause=\"buffered_bodies\"}"), 50);
+    cr_expect_lt(peak, PEAK_KB, "peak %ld kB", peak);
 }
 
 Test(limits, buffered_bodies_of_announced_length_are_bounded, .init = setup, .fini = teardown, .timeout = 120)
