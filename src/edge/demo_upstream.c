@@ -19,9 +19,10 @@ int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
     sz_buf_json(&buf, iovec(req->input.method));
     sz_buf_printf(&buf, ",\"path\":");
     sz_buf_json(&buf, iovec(req->input.path));
-    sz_buf_printf(&buf, ",\"headers\":{");
+    sz_buf_printf(&buf, ",\"headers\":{\"host\":");
+    sz_buf_json(&buf, iovec(req->input.authority));
     for (size_t i = 0; i < req->headers.size; i++) {
-        sz_buf_printf(&buf, "%s", i > 0 ? "," : "");
+        sz_buf_printf(&buf, ",");
         sz_buf_json(&buf, iovec(*req->headers.entries[i].name));
         sz_buf_printf(&buf, ":");
         sz_buf_json(&buf, iovec(req->headers.entries[i].value));

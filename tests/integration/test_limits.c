@@ -159,6 +159,12 @@ Test(limits, slow_requests_and_idle_connections_end, .init = setup, .fini = tear
     close(fresh);
 }
 
+#ifdef __SANITIZE_ADDRESS__
+#define SLACK_US 1000000
+#else
+#define SLACK_US 50000
+#endif
+
 Test(limits, beyond_max_in_flight_requests_are_refused_and_the_accepted_keep_their_time, .init = setup,
      .fini = teardown, .timeout = 120)
 {
@@ -182,7 +188,7 @@ Test(limits, beyond_max_in_flight_requests_are_refused_and_the_accepted_keep_the
     cr_expect_eq(storm.refused, storm.status_503);
     cr_expect_eq(storm.lost, 0);
     uint32_t before = load_percentile(&calm, 99), under = load_percentile(&storm, 99);
-    cr_expect_lt(under, 2 * before + 50000, "p99 of the accepted: %u us, calm %u us", under, before);
+    cr_expect_lt(under, 2 * before + SLACK_US, "p99 of the accepted: %u us, calm %u us", under, before);
     free(calm.latencies_us);
     free(storm.latencies_us);
 
@@ -237,7 +243,8 @@ static void flood(const char *head, bool chunked, struct load *good)
         for (int i = 0; i < CLIENTS; i++)
             (void)!send(fds[i], piece, strlen(piece), MSG_NOSIGNAL | MSG_DONTWAIT);
     }
-    usleep(500000);
+    for (int i = 0; i < 100 && good->ok <= 20; i++)
+        usleep(50000);
     load_end(good);
     for (int i = 0; i < CLIENTS; i++)
         close(fds[i]);
@@ -251,7 +258,7 @@ static void flood_and_judge(const char *head, bool chunked)
     good = (struct load){.port = g.port, .request = GET, .clients = 2};
     flood(head, chunked, &good);
     long peak = gateway_status_kb(&g, "VmHWM");
-    cr_expect_gt(good.ok, 5);
+    cr_expect_gt(good.ok, 20);
     cr_expect_eq(good.lost, 0);
     cr_expect_eq(good.refused, 0);
     cr_expect_gt(gateway_metric(&g, "subzero_connections_refused_total{cause=\"buffered_bodies\"}"), 50);
