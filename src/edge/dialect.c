@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "edge/head_check.h"
+#include "subzero/scan.h"
 
 struct dialect {
     const char *method, *target, *host, *proto; /* NULL: the call's own; proto NULL: not said */
@@ -53,7 +54,7 @@ static bool take_proto(const struct sz_request *call, const char *header, bool *
 
 static bool is_target(struct sz_slice target, struct sz_slice method)
 {
-    return sz_head_target(target) &&
+    return sz_scan_target(target) &&
            (target.p[0] == '/' || (sz_eq(target, SZ_S("*")) && sz_eq(method, SZ_S("OPTIONS"))));
 }
 
@@ -64,7 +65,7 @@ int sz_dialect_parse(enum sz_dialect dialect, const struct sz_request *call, str
     const struct dialect *d = &dialects[dialect];
 
     *why = NULL;
-    if (!take(call, d->method, call->method, &out->method) || !sz_head_token(out->method) || out->method.n > 32)
+    if (!take(call, d->method, call->method, &out->method) || !sz_scan_token(out->method) || out->method.n > 32)
         *why = "the header with the client's method is missing, doubled or malformed";
     else if (!take(call, d->target, call->target, &out->target) || !is_target(out->target, out->method))
         *why = "the header with the client's target is missing, doubled or malformed";

@@ -3,6 +3,8 @@
  */
 #include "edge/h2_check.h"
 
+#include "subzero/scan.h"
+
 static struct sz_slice slice_of(h2o_iovec_t v)
 {
     return sz_slice(v.base != NULL ? v.base : "", v.len);
@@ -21,9 +23,9 @@ static bool fits(const h2o_req_t *req, const struct sz_head_limits *limits)
 static const char *pseudo(const h2o_req_t *req)
 {
     struct sz_slice method = slice_of(req->input.method), path = slice_of(req->input.path);
-    if (!sz_head_token(method) || method.n > 32)
+    if (!sz_scan_token(method) || method.n > 32)
         return "the method is not a token";
-    if (!sz_head_target(path))
+    if (!sz_scan_target(path))
         return "the path is empty or holds a blank or a control character";
     if (path.p[0] != '/' && !(sz_eq(path, SZ_S("*")) && sz_eq(method, SZ_S("OPTIONS"))))
         return "the path is not absolute";
@@ -39,14 +41,14 @@ static bool is_name(struct sz_slice name)
         if (name.p[i] >= 'A' && name.p[i] <= 'Z')
             return false;
     }
-    return sz_head_token(name);
+    return sz_scan_token(name);
 }
 
 static const char *field(struct sz_slice name, struct sz_slice value, unsigned *authorizations)
 {
     if (!is_name(name))
         return "a header name is not a token";
-    if (!sz_head_value(value))
+    if (!sz_scan_field_value(value))
         return "a header value holds a control character";
     if (sz_eq(name, SZ_S("authorization")) && ++*authorizations > 1)
         return "Authorization appears twice";

@@ -5,14 +5,9 @@
  */
 #include "edge/head_check.h"
 
-static const char bad_line_end[] = "a line does not end in CRLF";
+#include "subzero/scan.h"
 
-/* tchar of RFC 9110: one bit for each of the 128 ASCII characters. */
-static bool is_token_char(unsigned char c)
-{
-    static const uint32_t bits[4] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
-    return c < 128 && (bits[c / 32] >> (c % 32) & 1) != 0;
-}
+static const char bad_line_end[] = "a line does not end in CRLF";
 
 static bool is_digit(char c)
 {
@@ -22,36 +17,6 @@ static bool is_digit(char c)
 static bool is_hex(char c)
 {
     return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-bool sz_head_token(struct sz_slice s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        if (!is_token_char((unsigned char)s.p[i]))
-            return false;
-    }
-    return s.n > 0;
-}
-
-/* No way out before the end: the compiler makes vector code of it, and values are mostly good and long. */
-bool sz_head_value(struct sz_slice s)
-{
-    unsigned char bad = 0;
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        bad |= (unsigned char)(((c < 0x20) & (c != '\t')) | (c == 0x7f));
-    }
-    return bad == 0;
-}
-
-bool sz_head_target(struct sz_slice s)
-{
-    for (size_t i = 0; i < s.n; i++) {
-        unsigned char c = (unsigned char)s.p[i];
-        if (c <= 0x20 || c == 0x7f)
-            return false;
-    }
-    return s.n > 0;
 }
 
 /* reg-name of RFC 3986: unreserved, sub-delims, percent-encoded octets; not the comma, by which proxies join two Hosts.
@@ -97,7 +62,7 @@ bool sz_head_authority(struct sz_slice s)
     return rest.p[0] == ':' && rest.n > 1 && rest.n <= 6 && sz_parse_u64(sz_from(rest, 1), 65535, &port) == 0;
 }
 
-/* The next line without its CRLF; false when it does not end in CRLF or holds a bare CR. */
+/* The next line without its CRLF; false when it does not end in CRLF.  A bare CR inside is no character of any part. */
 static bool next_line(struct sz_slice *rest, struct sz_slice *line)
 {
     ptrdiff_t lf = sz_find_byte(*rest, '\n');
@@ -105,7 +70,7 @@ static bool next_line(struct sz_slice *rest, struct sz_slice *line)
         return false;
     *line = sz_sub(*rest, 0, (size_t)lf - 1);
     *rest = sz_from(*rest, (size_t)lf + 1);
-    return sz_find_byte(*line, '\r') < 0;
+    return true;
 }
 
 /* absolute-form: scheme "://" authority [path] ["?" query].  The authority replaces Host (RFC 9112 3.2.2). */
@@ -134,9 +99,9 @@ static const char *request_line(struct sz_head *head, struct sz_slice line)
     if (!sz_split(&rest, ' ', &head->method) || !sz_split(&rest, ' ', &target) || !sz_split(&rest, ' ', &version) ||
         sz_split(&rest, ' ', &more))
         return "the request line is not 'method target version'";
-    if (!sz_head_token(head->method) || head->method.n > 32)
+    if (!sz_scan_token(head->method) || head->method.n > 32)
         return "the method is not a token";
-    if (!sz_head_target(target))
+    if (!sz_scan_target(target))
         return "the target holds a blank or a control character";
     head->http_1_0 = sz_eq(version, SZ_S("HTTP/1.0"));
     if (!head->http_1_0 && !sz_eq(version, SZ_S("HTTP/1.1")))
@@ -181,25 +146,37 @@ struct seen {
     bool host, authorization;
 };
 
-/* Fields whose meaning the gateway depends on. */
+static const char *authorization(struct seen *seen)
+{
+    if (seen->authorization)
+        return "Authorization appears twice";
+    seen->authorization = true;
+    return NULL;
+}
+
+/* Fields whose meaning the gateway depends on; most names are told apart by their length alone. */
 static const char *known_field(struct sz_head *head, struct sz_slice name, struct sz_slice value, struct seen *seen)
 {
-    if (sz_ieq(name, SZ_S("host")))
-        return host(head, value, &seen->host);
-    if (sz_ieq(name, SZ_S("content-length")))
-        return content_length(head, value);
-    if (sz_ieq(name, SZ_S("transfer-encoding")))
-        return transfer_encoding(head, value);
-    if (sz_ieq(name, SZ_S("authorization"))) {
-        const char *why = seen->authorization ? "Authorization appears twice" : NULL;
-        seen->authorization = true;
-        return why;
+    switch (name.n) {
+    case 4:
+        return sz_ieq(name, SZ_S("host")) ? host(head, value, &seen->host) : NULL;
+    case 6:
+        if (sz_ieq(name, SZ_S("expect")))
+            head->expect = value;
+        return NULL;
+    case 7:
+        if (sz_ieq(name, SZ_S("upgrade")))
+            head->upgrade = head->upgrade.p == NULL ? value : SZ_S(",");
+        return NULL;
+    case 13:
+        return sz_ieq(name, SZ_S("authorization")) ? authorization(seen) : NULL;
+    case 14:
+        return sz_ieq(name, SZ_S("content-length")) ? content_length(head, value) : NULL;
+    case 17:
+        return sz_ieq(name, SZ_S("transfer-encoding")) ? transfer_encoding(head, value) : NULL;
+    default:
+        return NULL;
     }
-    if (sz_ieq(name, SZ_S("upgrade")))
-        head->upgrade = head->upgrade.p == NULL ? value : SZ_S(",");
-    else if (sz_ieq(name, SZ_S("expect")))
-        head->expect = value;
-    return NULL;
 }
 
 static const char *field_line(struct sz_head *head, struct sz_slice line, struct seen *seen)
@@ -211,9 +188,9 @@ static const char *field_line(struct sz_head *head, struct sz_slice line, struct
         return "a header line has no colon";
     struct sz_slice name = sz_sub(line, 0, (size_t)colon);
     struct sz_slice value = sz_trim(sz_from(line, (size_t)colon + 1));
-    if (!sz_head_token(name))
+    if (!sz_scan_token(name))
         return "a header name is not a token";
-    if (!sz_head_value(value))
+    if (!sz_scan_field_value(value))
         return "a header value holds a control character";
     head->fields[head->fields_n++] = (struct sz_header){.name = name, .value = value};
     return known_field(head, name, value, seen);

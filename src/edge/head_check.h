@@ -47,9 +47,6 @@ bool sz_head_is_websocket(const struct sz_head *head);
 
 /* ---- shared with the HTTP/2 check --------------------------------------------------------------------- */
 
-bool sz_head_token(struct sz_slice s);     /* RFC 9110 token, not empty */
 bool sz_head_authority(struct sz_slice s); /* uri-host [":" port], not empty, no user information */
-bool sz_head_value(struct sz_slice s);     /* no control character but HTAB, no DEL */
-bool sz_head_target(struct sz_slice s);    /* visible characters alone, not empty */
 
 #endif

@@ -1,36 +1,7 @@
 /* Finding the credential: strict, and exactly one. */
 #include "pipeline/credential.h"
 
-typedef unsigned char octets __attribute__((vector_size(16)));
-
-/* All ones where an octet is none of ALPHA DIGIT "-" "." "/" "_" "~" "+". */
-static octets not_b64(const char *p)
-{
-    octets c;
-    memcpy(&c, p, sizeof(c));
-    octets letter = (c | 0x20) - 'a', run = c - '-'; /* "-./0123456789" is one run of codes */
-    return (octets)((letter >= 26) & (run >= 13) & (c != '+') & (c != '_') & (c != '~'));
-}
-
-/* RFC 6750 b64token, with *"=" at its end.  Sixteen octets at a time: it is a kilobyte, on every request. */
-static bool is_b64token(struct sz_slice s)
-{
-    char tail[sizeof(octets)];
-    octets bad = {0};
-    size_t n = s.n, i = 0;
-    while (n > 0 && s.p[n - 1] == '=')
-        n--;
-    if (n == 0)
-        return false;
-    for (; i + sizeof(octets) <= n; i += sizeof(octets))
-        bad |= not_b64(s.p + i);
-    memset(tail, 'a', sizeof(tail));
-    memcpy(tail, s.p + i, n - i);
-    bad |= not_b64(tail);
-    uint64_t half[2];
-    memcpy(half, &bad, sizeof(half));
-    return (half[0] | half[1]) == 0;
-}
+#include "subzero/scan.h"
 
 enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct sz_slice *token)
 {
@@ -49,7 +20,7 @@ enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct s
                                                                             : SZ_REASON_missing_token;
     while (rest.n > 0 && rest.p[0] == ' ')
         rest = sz_from(rest, 1);
-    if (!is_b64token(rest))
+    if (!sz_scan_b64token(rest))
         return SZ_REASON_malformed_token;
     *token = rest;
     return SZ_REASON_allowed;
@@ -136,7 +107,7 @@ enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_sl
         return reason;
     if (extras > 1 || reason == SZ_REASON_allowed)
         return SZ_REASON_bad_request;
-    if (!is_b64token(extra))
+    if (!sz_scan_b64token(extra))
         return SZ_REASON_malformed_token;
     *token = extra;
     return SZ_REASON_allowed;

@@ -3,6 +3,7 @@
  * two ways: its slices lie inside the input, its lines hold no control character, its framing is one.
  */
 #include "edge/head_check.h"
+#include "subzero/scan.h"
 
 static void inside(const uint8_t *data, size_t size, struct sz_slice s)
 {
@@ -23,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     SZ_ASSERT(head.length <= size && head.length <= limits.bytes && head.fields_n <= limits.fields);
     SZ_ASSERT(!(head.chunked && head.has_length) && !(head.chunked && head.http_1_0));
-    SZ_ASSERT(sz_head_token(head.method) && sz_head_target(head.target));
+    SZ_ASSERT(sz_scan_token(head.method) && sz_scan_target(head.target));
     SZ_ASSERT(head.http_1_0 || sz_head_authority(head.authority));
     inside(data, size, head.method);
     inside(data, size, head.target);
@@ -31,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (size_t i = 0; i < head.fields_n; i++) {
         inside(data, size, head.fields[i].name);
         inside(data, size, head.fields[i].value);
-        SZ_ASSERT(sz_head_token(head.fields[i].name) && sz_head_value(head.fields[i].value));
+        SZ_ASSERT(sz_scan_token(head.fields[i].name) && sz_scan_field_value(head.fields[i].value));
     }
     (void)sz_head_is_websocket(&head);
     return 0;

@@ -1,0 +1,88 @@
+/*
+ * Byte classes.  Names are short: a table.  Values and tokens are long: whole vectors through the compiler's own
+ * vector types, which every target has, and the rest of a run padded with a byte that is always allowed.
+ */
+#include "subzero/scan.h"
+
+enum { WIDTH = 16 };
+
+typedef uint8_t bytes16 __attribute__((vector_size(WIDTH)));
+typedef uint64_t words2 __attribute__((vector_size(WIDTH)));
+
+/* Vector comparisons give 0xff for true. */
+static inline bool all_set(bytes16 v)
+{
+    words2 w = (words2)v;
+    return (w[0] & w[1]) == UINT64_MAX;
+}
+
+static inline bytes16 field_value_bytes(bytes16 v)
+{
+    return (bytes16)((v >= 0x20) | (v == '\t')) & (bytes16)(v != 0x7f);
+}
+
+static inline bytes16 target_bytes(bytes16 v)
+{
+    return (bytes16)(v > 0x20) & (bytes16)(v != 0x7f);
+}
+
+/* "-./0123456789" is one run of ASCII. */
+static inline bytes16 b64token_bytes(bytes16 v)
+{
+    bytes16 lower = v | 0x20;
+    return (bytes16)((lower >= 'a') & (lower <= 'z')) | (bytes16)((v >= '-') & (v <= '9')) | (bytes16)(v == '+') |
+           (bytes16)(v == '_') | (bytes16)(v == '~');
+}
+
+#define DEFINE_SCAN(name, test)                  \
+    static bool name(struct sz_slice s)          \
+    {                                            \
+        size_t at = 0;                           \
+        bytes16 v;                               \
+        for (; s.n - at >= WIDTH; at += WIDTH) { \
+            memcpy(&v, s.p + at, WIDTH);         \
+            if (!all_set(test(v)))               \
+                return false;                    \
+        }                                        \
+        if (at == s.n)                           \
+            return true;                         \
+        memset(&v, 'a', WIDTH);                  \
+        memcpy(&v, s.p + at, s.n - at);          \
+        return all_set(test(v));                 \
+    }
+
+DEFINE_SCAN(all_field_value, field_value_bytes)
+DEFINE_SCAN(all_target, target_bytes)
+DEFINE_SCAN(all_b64token, b64token_bytes)
+
+static const bool tchar[256] = {
+    ['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['!'] = true, ['#'] = true, ['$'] = true,
+    ['%'] = true,         ['&'] = true,         ['\''] = true,        ['*'] = true, ['+'] = true, ['-'] = true,
+    ['.'] = true,         ['^'] = true,         ['_'] = true,         ['`'] = true, ['|'] = true, ['~'] = true,
+};
+
+bool sz_scan_token(struct sz_slice s)
+{
+    for (size_t i = 0; i < s.n; i++) {
+        if (!tchar[(uint8_t)s.p[i]])
+            return false;
+    }
+    return s.n > 0;
+}
+
+bool sz_scan_field_value(struct sz_slice s)
+{
+    return all_field_value(s);
+}
+
+bool sz_scan_target(struct sz_slice s)
+{
+    return s.n > 0 && all_target(s);
+}
+
+bool sz_scan_b64token(struct sz_slice s)
+{
+    while (s.n > 0 && s.p[s.n - 1] == '=')
+        s.n--;
+    return s.n > 0 && all_b64token(s);
+}

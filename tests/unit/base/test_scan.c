@@ -1,0 +1,73 @@
+/* Byte classes: every byte at every place of runs around the vector's width, against the grammar said byte by byte. */
+#include <criterion/criterion.h>
+
+#include "subzero/scan.h"
+
+static bool is_alnum(unsigned c)
+{
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+static bool is_tchar(unsigned c)
+{
+    return is_alnum(c) || (c != 0 && strchr("!#$%&'*+-.^_`|~", (int)c) != NULL);
+}
+
+static bool is_value(unsigned c)
+{
+    return c == '\t' || (c >= 0x20 && c != 0x7f);
+}
+
+static bool is_target(unsigned c)
+{
+    return c > 0x20 && c != 0x7f;
+}
+
+static bool is_b64(unsigned c)
+{
+    return is_alnum(c) || (c != 0 && strchr("-._~+/", (int)c) != NULL);
+}
+
+static void check(bool (*scan)(struct sz_slice s), bool (*is)(unsigned c))
+{
+    static const size_t lengths[] = {1, 2, 15, 16, 17, 31, 32, 33, 100};
+    for (size_t l = 0; l < SZ_COUNT(lengths); l++) {
+        char *run = sz_xmalloc(lengths[l]); /* exact, so that reading past the end shows */
+        for (size_t at = 0; at < lengths[l]; at++) {
+            for (unsigned c = 0; c < 256; c++) {
+                memset(run, 'x', lengths[l]);
+                run[at] = (char)c;
+                cr_assert_eq(scan(sz_slice(run, lengths[l])), is(c), "byte 0x%02x at %zu of %zu", c, at, lengths[l]);
+            }
+        }
+        free(run);
+    }
+}
+
+Test(scan, classes_hold_at_every_place)
+{
+    check(sz_scan_token, is_tchar);
+    check(sz_scan_field_value, is_value);
+    check(sz_scan_target, is_target);
+}
+
+Test(scan, b64token)
+{
+    for (unsigned c = 0; c < 256; c++) {
+        char run[20];
+        memset(run, 'x', sizeof(run));
+        run[7] = (char)c;
+        cr_assert_eq(sz_scan_b64token(sz_slice(run, sizeof(run))), is_b64(c), "0x%02x", c);
+    }
+    cr_assert(sz_scan_b64token(SZ_S("a==")));
+    cr_assert_not(sz_scan_b64token(SZ_S("a=b")));
+    cr_assert_not(sz_scan_b64token(SZ_S("==")));
+}
+
+Test(scan, empty_runs)
+{
+    cr_assert_not(sz_scan_token(SZ_S("")));
+    cr_assert_not(sz_scan_target(SZ_S("")));
+    cr_assert_not(sz_scan_b64token(SZ_S("")));
+    cr_assert(sz_scan_field_value(SZ_S("")));
+}
