@@ -34,19 +34,20 @@ void sz_health_ok(struct sz_health *health)
 
 size_t sz_health_pick(const struct sz_health *all, size_t n, unsigned *turn, uint64_t tried, struct sz_mono now)
 {
-    size_t guess = n;
+    size_t picked = n;
 
-    if (n == 1)
-        return (tried & 1) != 0 ? 1 : 0;
-    unsigned first = (*turn)++;
     for (size_t i = 0; i < n; i++) {
-        size_t at = (first + i) % n;
+        size_t at = (*turn + i) % n;
         if ((tried >> at & 1) != 0)
             continue;
-        if (sz_health_usable(&all[at], now))
-            return at;
-        if (guess == n)
-            guess = at;
+        if (picked == n)
+            picked = at;
+        if (sz_health_usable(&all[at], now)) {
+            picked = at;
+            break;
+        }
     }
-    return guess;
+    if (picked < n)
+        *turn = (unsigned)picked + 1; /* not one more than before: the share of one that is aside is everybody's */
+    return picked;
 }
