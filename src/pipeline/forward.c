@@ -6,24 +6,30 @@
 #include "pipeline/stages.h"
 #include "pipeline/trace.h"
 
-#define NOMINATED_MAX 16 /* options in Connection that are honoured; more is nobody's honest request */
+#define NOMINATED_MAX 16 /* options in Connection; more is nobody's honest request, and refused */
 
 struct nominated {
     struct sz_slice names[NOMINATED_MAX];
     size_t n;
 };
 
-/* RFC 9110 7.6.1: fields named in Connection belong to this hop. */
-static void collect_nominated(const struct sz_headers *headers, struct nominated *out)
+/* RFC 9110 7.6.1: fields named in Connection belong to this hop.  False: too many. */
+static bool collect_nominated(const struct sz_headers *headers, struct nominated *out)
 {
     out->n = 0;
     for (size_t i = 0; i < headers->n; i++) {
         struct sz_slice rest = headers->v[i].value, option;
         if (!sz_eq(headers->v[i].name, SZ_S("connection")) || rest.p == NULL)
             continue;
-        while (out->n < NOMINATED_MAX && sz_split(&rest, ',', &option))
-            out->names[out->n++] = sz_trim(option);
+        while (sz_split(&rest, ',', &option)) {
+            option = sz_trim(option);
+            if (option.n > 0 && out->n == NOMINATED_MAX)
+                return false;
+            if (option.n > 0)
+                out->names[out->n++] = option;
+        }
     }
+    return true;
 }
 
 static bool is_nominated(const struct nominated *nominated, struct sz_slice name)
@@ -77,12 +83,13 @@ static bool passes(const struct sz_txn *txn, const struct nominated *nominated, 
     return nominated->n == 0 || !is_nominated(nominated, name);
 }
 
-static void copy_client_headers(struct sz_txn *txn, struct sz_headers *out)
+static enum sz_reason copy_client_headers(struct sz_txn *txn, struct sz_headers *out)
 {
     const struct sz_conf_route *route = txn->match.route;
     const struct sz_headers *in = &txn->req.headers;
     struct nominated nominated;
-    collect_nominated(in, &nominated);
+    if (!collect_nominated(in, &nominated))
+        return SZ_REASON_bad_request;
     out->cap = in->n + 16;
     out->v = sz_pool_alloc(txn->pool, out->cap * sizeof(*out->v));
     for (size_t i = 0; i < in->n; i++) {
@@ -96,6 +103,7 @@ static void copy_client_headers(struct sz_txn *txn, struct sz_headers *out)
         }
         sz_headers_add(out, txn->pool, h.name, h.value);
     }
+    return SZ_REASON_allowed;
 }
 
 /* The client's scheme: our own, or what the one trusted proxy in front of us says. */
@@ -179,9 +187,11 @@ enum sz_reason sz_forward_build(struct sz_txn *txn)
     if (txn->req.listener->mode == SZ_MODE_DECIDE)
         return sz_identity_headers(txn, true, &f->headers);
     describe(txn, f);
-    copy_client_headers(txn, &f->headers);
+    enum sz_reason reason = copy_client_headers(txn, &f->headers);
+    if (reason != SZ_REASON_allowed)
+        return reason;
     add_forwarding(txn, &f->headers);
-    enum sz_reason reason = sz_identity_headers(txn, false, &f->headers);
+    reason = sz_identity_headers(txn, false, &f->headers);
     if (reason == SZ_REASON_allowed && txn->match.route->assertion)
         reason = sz_assertion_add(txn, &f->headers);
     return reason;

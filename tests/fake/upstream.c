@@ -12,12 +12,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "fake/upstream_read.h"
-
-enum { REQUESTS_MAX = 65536 };
 
 struct conn {
     struct upstream *upstream;
@@ -34,8 +33,8 @@ struct upstream {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     struct upstream_script script;
-    struct upstream_request **requests;
-    size_t n, ended;
+    struct upstream_request **requests; /* all since the start; those before `first` are cleared, kept for who reads */
+    size_t first, n, room, ended;
     struct conn *conns;
     unsigned open;
     atomic_uint connections;
@@ -102,6 +101,14 @@ static bool send_stream(struct conn *c, const struct upstream_script *s, uint64_
     return true;
 }
 
+/* As every server does, whatever else it gets wrong. */
+static bool asks_to_close(const struct upstream_request *request)
+{
+    char value[32];
+
+    return upstream_field(request, "connection", value, sizeof(value)) && strcasecmp(value, "close") == 0;
+}
+
 static bool answer(struct conn *c, const struct upstream_script *s, const struct upstream_request *request)
 {
     uint64_t budget = s->fault_at == UPSTREAM_AT_ANSWER ? s->after : UINT64_MAX;
@@ -120,7 +127,7 @@ static bool answer(struct conn *c, const struct upstream_script *s, const struct
     sz_buf_fini(&made);
     if (s->fault_at == UPSTREAM_AT_ANSWER)
         return fault(c, s);
-    return sent && !s->close;
+    return sent && !s->close && !asks_to_close(request);
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
@@ -136,14 +143,19 @@ static struct upstream_script current_script(struct upstream *u)
 static struct upstream_request *record(struct conn *c)
 {
     struct upstream_request *request = sz_xcalloc(1, sizeof(*request));
+    struct upstream *u = c->upstream;
 
     request->connection = c->number;
     upstream_read_line(&c->in, request);
-    pthread_mutex_lock(&c->upstream->lock);
-    SZ_ASSERT(c->upstream->n < REQUESTS_MAX);
-    c->upstream->requests[c->upstream->n++] = request;
-    pthread_cond_broadcast(&c->upstream->changed);
-    pthread_mutex_unlock(&c->upstream->lock);
+    pthread_mutex_lock(&u->lock);
+    if (u->n == u->room) {
+        u->room = u->room * 2 + 1024;
+        u->requests = sz_xrealloc(u->requests, u->room * sizeof(struct upstream_request *));
+    }
+    request->number = u->n;
+    u->requests[u->n++] = request;
+    pthread_cond_broadcast(&u->changed);
+    pthread_mutex_unlock(&u->lock);
     return request;
 }
 
@@ -155,7 +167,7 @@ static void end_request(struct conn *c, struct upstream_request *request, bool w
     upstream_read_keep(&c->in, request);
     request->broken = !whole;
     request->ended = true;
-    u->ended++;
+    u->ended += request->number >= u->first;
     pthread_cond_broadcast(&u->changed);
     pthread_mutex_unlock(&u->lock);
 }
@@ -295,7 +307,6 @@ struct upstream *upstream_start(const struct upstream_tls *tls)
 
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->changed, NULL);
-    u->requests = sz_xcalloc(REQUESTS_MAX, sizeof(struct upstream_request *));
     u->tls = tls != NULL ? server_context(tls) : NULL;
     listen_on(u);
     return u;
@@ -307,7 +318,12 @@ void upstream_stop(struct upstream **u)
         return;
     if ((*u)->listener >= 0)
         hang_up(*u);
-    upstream_clear(*u);
+    for (size_t i = 0; i < (*u)->n; i++) {
+        free((void *)(*u)->requests[i]->head.p);
+        free((void *)(*u)->requests[i]->raw.p);
+        free((void *)(*u)->requests[i]->body.p);
+        free((*u)->requests[i]);
+    }
     SSL_CTX_free((*u)->tls);
     pthread_cond_destroy(&(*u)->changed);
     pthread_mutex_destroy(&(*u)->lock);
@@ -344,7 +360,7 @@ void upstream_play(struct upstream *u, const struct upstream_script *script)
 size_t upstream_count(struct upstream *u)
 {
     pthread_mutex_lock(&u->lock);
-    size_t n = u->n;
+    size_t n = u->n - u->first;
     pthread_mutex_unlock(&u->lock);
     return n;
 }
@@ -372,7 +388,7 @@ bool upstream_wait(struct upstream *u, size_t n, struct sz_span limit)
 const struct upstream_request *upstream_at(struct upstream *u, size_t i)
 {
     pthread_mutex_lock(&u->lock);
-    const struct upstream_request *request = i < u->n ? u->requests[i] : NULL;
+    const struct upstream_request *request = i < u->n - u->first ? u->requests[u->first + i] : NULL;
     pthread_mutex_unlock(&u->lock);
     return request;
 }
@@ -380,14 +396,8 @@ const struct upstream_request *upstream_at(struct upstream *u, size_t i)
 void upstream_clear(struct upstream *u)
 {
     pthread_mutex_lock(&u->lock);
-    for (size_t i = 0; i < u->n; i++) {
-        SZ_ASSERT(u->requests[i]->ended);
-        free((void *)u->requests[i]->head.p);
-        free((void *)u->requests[i]->raw.p);
-        free((void *)u->requests[i]->body.p);
-        free(u->requests[i]);
-    }
-    u->n = u->ended = 0;
+    u->first = u->n;
+    u->ended = 0;
     pthread_mutex_unlock(&u->lock);
 }
 

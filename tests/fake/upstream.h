@@ -17,6 +17,7 @@ struct upstream_request {
     struct sz_slice target; /* between its first and its last blank */
     struct sz_slice body;   /* decoded, the first 256 KiB */
     uint64_t body_n;        /* decoded, all of it */
+    size_t number;          /* which since the start, from 0 */
     unsigned connection;    /* which connection it came on, from 1 */
     bool ended;             /* read to its end, or given up */
     bool broken;            /* no HTTP request, badly framed, or cut short */
@@ -30,7 +31,7 @@ enum upstream_phase {
 };
 enum upstream_fault { UPSTREAM_HANG, UPSTREAM_CLOSE, UPSTREAM_RESET };
 
-/* Zeroed: every request is answered with 200, "ok", and the connection is kept. */
+/* Zeroed: every request is answered with 200, "ok", and the connection kept unless the request asks to close. */
 struct upstream_script {
     struct sz_slice answer;       /* raw bytes, which outlive the script; absent: 200, "ok" */
     uint64_t stream;              /* a body of so many bytes; with no `answer`, 200 with that Content-Length */
@@ -66,7 +67,7 @@ void upstream_accept(struct upstream *u);
 size_t upstream_count(struct upstream *u);
 /* Waits until so many have ended. */
 bool upstream_wait(struct upstream *u, size_t n, struct sz_span limit);
-/* NULL: not so many.  Valid until upstream_clear; stands still once `ended`. */
+/* Since the last clear; NULL: not so many.  Valid until upstream_stop, and stands still once `ended`. */
 const struct upstream_request *upstream_at(struct upstream *u, size_t i);
 void upstream_clear(struct upstream *u);           /* no request may be on its way */
 unsigned upstream_connections(struct upstream *u); /* accepted since the start */

@@ -344,6 +344,21 @@ Test(txn, identity_headers_come_from_facts_alone)
     kit_end(txn);
 }
 
+Test(txn, every_nominated_field_is_dropped_or_the_request_refused)
+{
+    struct kit_request r = {
+        .target = "/read",
+        .token = kit_token(&kit, "\"scope\":\"list write read\""),
+        .headers = {"connection: , a,,b , c,d,e,f,g,h,i,j", "connection: k,l,m,n,o,x-drop", "x-drop: 1", "x-keep: 1"}};
+    struct sz_txn *txn = kit_run(&kit, &r);
+    cr_assert(txn->proxy);
+    cr_assert_null(kit_header(&kit, &txn->forward.headers, "x-drop"));
+    cr_assert_str_eq(kit_header(&kit, &txn->forward.headers, "x-keep"), "1");
+    kit_end(txn);
+    r.headers[4] = "connection: one-too-many";
+    cr_assert_eq(kit_reason(&kit, &r), SZ_REASON_bad_request);
+}
+
 Test(txn, a_claim_is_one_header_line_or_none)
 {
     struct sz_txn *txn =
