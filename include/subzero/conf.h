@@ -254,6 +254,11 @@ struct sz_vocabulary {
     uint64_t hash;            /* part of every issuer's generation */
 };
 
+struct sz_conf_http {               /* asking providers and other services; see subzero/http.h */
+    uint32_t connections, per_host; /* of the whole process */
+    struct sz_span dns_ttl, idle;
+};
+
 struct sz_conf_fga {
     bool on;
     struct sz_slice model, tuples;           /* file paths; mode embedded */
@@ -272,6 +277,7 @@ struct sz_conf {
     const struct sz_conf_issuer *issuers;
     size_t issuers_n;
     struct sz_conf_cache cache;
+    struct sz_conf_http http;
     struct sz_conf_fga fga;
     const struct sz_conf_upstream *upstreams;
     size_t upstreams_n;

@@ -86,6 +86,7 @@ void sz_build_process(struct sz_builder *b)
     trusted_proxies(b);
     limits(b);
     fga(b);
+    b->conf->http = raw->http.out;
     b->conf->cache = (struct sz_conf_cache){
         .capacity = raw->cache.l1.capacity,
         .ttl = raw->cache.l1.ttl,

@@ -57,6 +57,10 @@ struct sz_raw_cache {
     struct sz_raw_head head;
     struct sz_raw_cache_l1 l1, negative;
 };
+struct sz_raw_http {
+    struct sz_raw_head head;
+    struct sz_conf_http out;
+};
 struct sz_raw_fga {
     struct sz_raw_head head;
     int mode;
@@ -150,6 +154,7 @@ struct sz_raw_conf {
     struct sz_raw_limits limits;
     struct sz_raw_list issuers; /* sz_raw_issuer */
     struct sz_raw_cache cache;
+    struct sz_raw_http http;
     struct sz_raw_fga fga;
     struct sz_raw_assertion assertion;
     struct sz_raw_log log;

@@ -227,6 +227,20 @@ static const struct sz_field cache_fields[] = {
 static const struct sz_object cache_object = {"cache", sizeof(ROW_AT), cache_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_http
+static const struct sz_field http_fields[] = {
+    COUNT("connections", out.connections, RESTART, "1000", 1, 100000,
+          "connections of the whole process, shared out evenly among its threads, at least one each"),
+    COUNT(
+        "per_host", out.per_host, RESTART, "100", 1, 100000,
+        "calls at once to one host, shared out likewise; over HTTP/1.1 each has a connection, over HTTP/2 they share"),
+    SPAN("dns_ttl", out.dns_ttl, RESTART, "300s", SEC(1), SEC(86400),
+         "how long a name's addresses are used before it is looked up again, and the longest life of a connection; "
+         "when the look-up fails, the old addresses stay"),
+    SPAN("idle", out.idle, RESTART, "60s", SEC(1), SEC(3600), "a connection without a call is closed"), END};
+static const struct sz_object http_object = {"http", sizeof(ROW_AT), http_fields};
+#undef ROW_AT
+
 static const struct sz_choice fga_modes[] = {
     {"embedded", 1, false}, {"remote", 2, true}, {"replica", 3, true}, {NULL, 0, false}};
 
@@ -431,6 +445,7 @@ static const struct sz_field root_fields[] = {
     OBJECT("limits", limits, 0, limits_object, "bounds of the whole process"),
     MAP("issuers", issuers, 0, 256, issuer_object, "who makes the tokens"),
     OBJECT("cache", cache, 0, cache_object, "what is remembered"),
+    OBJECT("http", http, 0, http_object, "how providers and other services are asked"),
     OBJECT("fga", fga, OPTIONAL, fga_object, "relation checks: where `authorize` asks"),
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),

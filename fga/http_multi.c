@@ -1,0 +1,231 @@
+/*
+ * libcurl on the loop.  Its sockets hang on an epoll descriptor of our own, which the loop watches as one: libcurl
+ * changes its mind about a socket several times in a turn, and closes sockets as it likes, neither of which concerns
+ * the loop then.  The resolver's mailbox hangs there too.
+ *
+ * libcurl closes an idle connection, dead or too old, only when somebody asks for one.  When nobody does for a
+ * while, the sweeper does: a handle whose request is given up at the point where its name would be looked up, by when
+ * libcurl has gone through what it keeps.
+ */
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "fga/http_client.h"
+
+enum { BATCH = 64, STREAMS = 100 };
+
+/* ---- what has ended ---------------------------------------------------------------------------------------------- */
+
+static void reap(struct sz_http *http)
+{
+    CURLMsg *msg;
+    int left;
+    while ((msg = curl_multi_info_read(http->multi, &left)) != NULL) {
+        CURLcode code = msg->data.result; /* msg is gone with the handle */
+        if (msg->easy_handle == http->sweeper) {
+            curl_multi_remove_handle(http->multi, http->sweeper);
+            http->sweeping = false;
+            continue;
+        }
+        struct sz_http_job *job = NULL;
+        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &job);
+        sz_http_job_landed(job, code);
+    }
+    sz_http_hosts_turn(http);
+}
+
+static void act(struct sz_http *http, curl_socket_t fd, int events)
+{
+    int running;
+    CURLMcode rc = curl_multi_socket_action(http->multi, fd, events, &running);
+    SZ_ASSERT(rc == CURLM_OK);
+    reap(http);
+}
+
+/* ---- its sockets ------------------------------------------------------------------------------------------------- */
+
+static void watch(struct sz_http *http, int fd, uint32_t events)
+{
+    struct epoll_event wanted = {.events = events, .data.fd = fd};
+    int rc = epoll_ctl(http->epoll, EPOLL_CTL_MOD, fd, &wanted);
+    if (rc != 0 && errno == ENOENT)
+        rc = epoll_ctl(http->epoll, EPOLL_CTL_ADD, fd, &wanted);
+    SZ_ASSERT(rc == 0 || errno == ENOMEM || errno == ENOSPC); /* out of kernel memory: the deadline will tell */
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of_socket)
+{
+    struct sz_http *http = arg;
+    (void)easy, (void)of_socket;
+    if (what == CURL_POLL_REMOVE)
+        (void)epoll_ctl(http->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed, and so have left by itself */
+    else
+        watch(http, fd, ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0u) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0u));
+    return 0;
+}
+
+static void on_ready(void *arg, int epoll, unsigned events)
+{
+    struct sz_http *http = arg;
+    struct epoll_event ready[BATCH];
+    (void)events;
+    int n = epoll_wait(epoll, ready, BATCH, 0);
+    for (int i = 0; i < n; i++) {
+        uint32_t e = ready[i].events;
+        if (ready[i].data.fd == http->mailbox.fd)
+            sz_http_hosts_answered(http);
+        else
+            act(http, ready[i].data.fd,
+                ((e & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) | ((e & EPOLLOUT) != 0 ? CURL_CSELECT_OUT : 0) |
+                    ((e & (EPOLLERR | EPOLLHUP)) != 0 ? CURL_CSELECT_ERR : 0));
+    }
+}
+
+/* ---- its timer --------------------------------------------------------------------------------------------------- */
+
+static void on_timer(struct sz_timer *timer)
+{
+    act(SZ_CONTAINER(timer, struct sz_http, timer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static void on_defer(struct sz_defer *defer)
+{
+    act(SZ_CONTAINER(defer, struct sz_http, defer), CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_timeout(CURLM *multi, long ms, void *arg)
+{
+    struct sz_http *http = arg;
+    (void)multi;
+    sz_timer_cancel(http->loop, &http->timer);
+    sz_defer_cancel(&http->defer);
+    if (ms == 0)
+        sz_defer_start(http->loop, &http->defer); /* still in this turn */
+    else if (ms > 0)
+        sz_timer_start(http->loop, &http->timer, sz_after(sz_loop_now(http->loop), SZ_MS(ms)));
+    return 0;
+}
+
+/* ---- idle connections -------------------------------------------------------------------------------------------- */
+
+static void arm_sweep(struct sz_http *http)
+{
+    struct sz_span every = {http->shared->conf.idle.us / 4};
+    if (every.us < SZ_SEC(1).us)
+        every = SZ_SEC(1); /* libcurl looks no more often */
+    sz_timer_start(http->loop, &http->sweep, sz_after(sz_loop_now(http->loop), every));
+}
+
+static int give_up(void *resolver, void *reserved, void *arg)
+{
+    (void)resolver, (void)reserved, (void)arg;
+    return 1;
+}
+
+static void on_sweep(struct sz_timer *timer)
+{
+    struct sz_http *http = SZ_CONTAINER(timer, struct sz_http, sweep);
+    sz_http_hosts_sweep(http, sz_loop_now(http->loop));
+    if (http->sweeping) /* still: libcurl found no room for it */
+        curl_multi_remove_handle(http->multi, http->sweeper);
+    http->sweeping = http->sockets > http->flying;
+    if (http->sweeping)
+        sz_http_multi_add(http, http->sweeper);
+    if (http->hosts_n != 0)
+        arm_sweep(http);
+}
+
+/* ---- handles ----------------------------------------------------------------------------------------------------- */
+
+CURL *sz_http_multi_handle(struct sz_http *http)
+{
+    if (http->spares != 0)
+        return http->spare[--http->spares];
+    CURL *easy = curl_easy_init();
+    SZ_ASSERT(easy != NULL);
+    return easy;
+}
+
+void sz_http_multi_add(struct sz_http *http, CURL *easy)
+{
+    CURLMcode rc = curl_multi_add_handle(http->multi, easy);
+    SZ_ASSERT(rc == CURLM_OK);
+    if (!sz_timer_armed(&http->sweep))
+        arm_sweep(http);
+}
+
+void sz_http_multi_remove(struct sz_http *http, CURL **easy)
+{
+    curl_multi_remove_handle(http->multi, *easy);
+    if (http->spares < SZ_COUNT(http->spare) && !http->closing) {
+        curl_easy_reset(*easy);
+        http->spare[http->spares++] = *easy;
+    } else {
+        curl_easy_cleanup(*easy);
+    }
+    *easy = NULL;
+}
+
+/* ---- life -------------------------------------------------------------------------------------------------------- */
+
+static void make_sweeper(struct sz_http *http)
+{
+    http->sweeper = curl_easy_init();
+    SZ_ASSERT(http->sweeper != NULL);
+    sz_http_easy_basics(http, http->sweeper);
+    curl_easy_setopt(http->sweeper, CURLOPT_URL, "http://sweep.invalid/");
+    curl_easy_setopt(http->sweeper, CURLOPT_RESOLVER_START_FUNCTION, give_up);
+}
+
+static void make_multi(struct sz_http *http)
+{
+    const struct sz_conf_http *conf = &http->shared->conf;
+    http->multi = curl_multi_init();
+    SZ_ASSERT(http->multi != NULL);
+    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    curl_multi_setopt(http->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS);
+    curl_multi_setopt(http->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)conf->connections);
+    curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)conf->per_host);
+    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)conf->connections);
+}
+
+int sz_http_multi_init(struct sz_http *http)
+{
+    http->epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event mail = {.events = EPOLLIN, .data.fd = http->mailbox.fd};
+    if (http->epoll < 0 || epoll_ctl(http->epoll, EPOLL_CTL_ADD, http->mailbox.fd, &mail) != 0) {
+        int rc = -errno;
+        if (http->epoll >= 0)
+            close(http->epoll);
+        return rc;
+    }
+    http->timer.on_fire = on_timer;
+    http->defer.on_run = on_defer;
+    http->sweep.on_fire = on_sweep;
+    make_multi(http);
+    make_sweeper(http);
+    http->watch = sz_watch_new(http->loop, http->epoll, on_ready, http);
+    sz_watch_set(http->watch, SZ_READ);
+    return 0;
+}
+
+void sz_http_multi_fini(struct sz_http *http)
+{
+    if (http->sweeping)
+        curl_multi_remove_handle(http->multi, http->sweeper);
+    curl_easy_cleanup(http->sweeper);
+    while (http->spares != 0)
+        curl_easy_cleanup(http->spare[--http->spares]);
+    curl_multi_cleanup(http->multi); /* closes what is open: on_close counts it out */
+    SZ_ASSERT(http->sockets == 0);
+    sz_watch_free(&http->watch);
+    close(http->epoll);
+    sz_timer_cancel(http->loop, &http->timer);
+    sz_timer_cancel(http->loop, &http->sweep);
+    sz_defer_cancel(&http->defer);
+}
