@@ -29,8 +29,9 @@ static const char *pseudo(const h2o_req_t *req)
         return "the path is empty or holds a blank or a control character";
     if (path.p[0] != '/' && !(sz_eq(path, SZ_S("*")) && sz_eq(method, SZ_S("OPTIONS"))))
         return "the path is not absolute";
-    if (req->input.scheme != &H2O_URL_SCHEME_HTTP && req->input.scheme != &H2O_URL_SCHEME_HTTPS)
-        return "the scheme is neither http nor https";
+    /* Without :authority h2o puts its own configuration's name there. */
+    if (req->hostconf != NULL && req->input.authority.base == req->hostconf->authority.hostport.base)
+        return "the authority is missing";
     return sz_head_authority(slice_of(req->input.authority)) ? NULL : "the authority is missing or malformed";
 }
 

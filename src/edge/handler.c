@@ -88,6 +88,10 @@ int sz_handler_on_req(h2o_handler_t *handler, h2o_req_t *req)
         refuse_head(x, &refusal);
         return 0;
     }
+    if (x->txn.req.body.n > x->txn.req.listener->request_body) {
+        sz_exchange_problem(x, SZ_REASON_body_too_large, NULL);
+        return 0;
+    }
     if (misdirected(x)) {
         sz_exchange_problem(x, SZ_REASON_misdirected, NULL);
         return 0;
