@@ -378,7 +378,7 @@ struct sz_block *sz_block_remove(struct sz_store *s, struct sz_block *old, struc
 
 struct sz_block *sz_block_build(struct sz_store *s, const struct sz_entry_value *v, size_t n)
 {
-    struct row_source few[16], *rows = few;
+    struct row_source few[16] = {{0}}, *rows = few;
     size_t n_rows = 0, cap = SZ_COUNT(few);
     for (size_t i = 0; i < n;) {
         size_t end = i;

@@ -187,7 +187,10 @@ static void build_param(struct build *b, struct sz_cond *c, const struct sz_node
                                       SZ_FMT(name), SZ_FMT(c->name)));
     struct sz_param *p = sz_model_add_param(b->m, c, name);
     const struct sz_token *container = token(type, T_CONTAINER), *plain = token(type, T_PTYPE);
-    p->type = sz_ptype_parse((container != NULL ? container : leaf(type))->text);
+    const struct sz_token *outer = container != NULL ? container : plain;
+    if (outer == NULL)
+        return;
+    p->type = sz_ptype_parse(outer->text);
     if (container != NULL && plain != NULL)
         p->element = sz_ptype_parse(plain->text);
 }

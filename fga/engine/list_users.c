@@ -375,8 +375,8 @@ int sz_engine_list_users(struct sz_engine *e, const struct sz_program *p, struct
     struct sz_ask a;
     struct lister l = {.a = &a};
     struct users users = {0};
-    uint32_t node;
-    uint16_t rel;
+    uint32_t node = SZ_NO_NODE;
+    uint16_t rel = SZ_NO_REL;
     sz_ask_begin(&a, e, p, o->steps != NULL ? *o->steps : UINT64_MAX, fault);
     int err = sz_ask_context(&a, o->context, o->contextual, o->contextual_n);
     if (err == 0)
