@@ -33,7 +33,8 @@ struct sz_router *sz_router_new(const struct sz_conf_route *routes, size_t n, st
 /*
  * host: lower-case, without port; path: canonical (subzero pipeline's sz_target), no query.
  * True when a route matches; false with allow.n > 0: 405; false with allow.n == 0: 404.
- * HEAD matches GET routes.  TRACE and CONNECT never match.  Any thread; no allocation.
+ * HEAD matches GET routes.  TRACE and CONNECT never match, nor what is not of upper-case letters and '-'.  Any thread;
+ * no allocation.
  */
 bool sz_router_match(const struct sz_router *router, struct sz_slice host, struct sz_slice path, struct sz_slice method,
                      struct sz_route_match *out);

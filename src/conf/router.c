@@ -73,7 +73,8 @@ static const struct sz_conf_route *by_method(const struct sz_route_group *g, str
         if (sz_eq(g->methods[i].name, method))
             return g->methods[i].route;
     }
-    if (g->any == NULL || sz_eq(method, SZ_S("TRACE")) || sz_eq(method, SZ_S("CONNECT")))
+    /* Upper case alone: some upstreams fold the case, and "trace" would be what TRACE may not. */
+    if (g->any == NULL || !sz_method_ok(method) || sz_eq(method, SZ_S("TRACE")) || sz_eq(method, SZ_S("CONNECT")))
         return NULL;
     return g->any;
 }
