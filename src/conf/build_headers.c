@@ -57,7 +57,10 @@ static const char *refused(struct sz_slice name)
 static void set_one(struct sz_builder *b, const struct sz_raw_entry *entry, const struct sz_pattern *pattern,
                     struct sz_conf_route *route, struct sz_conf_header *out)
 {
-    const struct sz_node *at = entry->head.node;
+    const struct sz_node where = {.line = entry->head.node->line,
+                                  .column = entry->head.node->column,
+                                  .expanded = entry->expanded}; /* the key's place, the value's origin */
+    const struct sz_node *at = &where;
     out->name = lower(b, entry->head.name);
     const char *why = refused(out->name);
     if (!name_ok(out->name))

@@ -48,10 +48,17 @@ static bool claim_part(struct scan *s, struct sz_slice name)
     return slot >= 0 && add_part(s, (struct sz_template_part){SZ_VAR_CLAIM, copy_name(s, name, false), (unsigned)slot});
 }
 
+/* What a message may repeat: a value from the environment may be a secret. */
+static struct sz_slice shown(const struct scan *s, struct sz_slice name)
+{
+    return s->at->expanded ? SZ_S("...") : name;
+}
+
 static bool path_part(struct scan *s, struct sz_slice name)
 {
     int index = sz_pattern_param(s->pattern, name);
     if (index < 0) {
+        name = shown(s, name);
         sz_mistake(s->b->l, s->at, "{path.%.*s}: the route's path has no {%.*s}", SZ_FMT(name), SZ_FMT(name));
         return false;
     }
@@ -65,7 +72,7 @@ static bool header_part(struct scan *s, struct sz_slice name)
     struct sz_slice lower = copy_name(s, name, true);
     for (size_t i = 0; i < SZ_COUNT(secret); i++) {
         if (sz_eq(lower, sz_cstr(secret[i]))) {
-            sz_mistake(s->b->l, s->at, "{header.%.*s} holds credentials; no template may copy them", SZ_FMT(name));
+            sz_mistake(s->b->l, s->at, "{header.%s} holds credentials; no template may copy them", secret[i]);
             return false;
         }
     }
@@ -97,7 +104,7 @@ static bool variable(struct scan *s, struct sz_slice name)
     sz_mistake(s->b->l, s->at,
                "{%.*s} is no variable; there are {claims.NAME} {path.NAME} {query.NAME} {header.NAME} {method} "
                "{client.ip} {now} {issuer}, and {{ for a brace",
-               SZ_FMT(name));
+               SZ_FMT(shown(s, name)));
     return false;
 }
 

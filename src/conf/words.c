@@ -35,6 +35,6 @@ int sz_claim_slot(struct sz_builder *b, const struct sz_node *at, struct sz_slic
     int slot = sz_words_add(b, &b->claims, sz_slice(sz_pool_strdup(b->l->pool, name), name.n));
     if (slot < 0)
         sz_mistake(b->l, at, "more than %d different claims are mentioned; '%.*s' is one too many", SZ_CLAIMS_MAX,
-                   SZ_FMT(name));
+                   SZ_FMT(at->expanded ? SZ_S("...") : name));
     return slot;
 }
