@@ -56,6 +56,50 @@ static void check_entity(struct sz_builder *b, const struct sz_node *at, const c
     }
 }
 
+static bool in_issuer_name(const struct sz_builder *b, char c)
+{
+    for (size_t i = 0; i < b->conf->issuers_n; i++) {
+        if (sz_find_byte(b->conf->issuers[i].name, c) >= 0)
+            return true;
+    }
+    return false;
+}
+
+/* No value of this variable brings the byte into an id, where pipeline/template.c writes some bytes as %XX. */
+static bool cannot_hold(const struct sz_builder *b, enum sz_var var, char c)
+{
+    if (strchr(":#@*", c) != NULL)
+        return true;
+    switch (var) {
+    case SZ_VAR_PATH:
+        return c == '/';
+    case SZ_VAR_ISSUER:
+        return !in_issuer_name(b, c);
+    case SZ_VAR_METHOD:
+        return c != '-' && !(c >= 'A' && c <= 'Z');
+    case SZ_VAR_NOW:
+        return !(c >= '0' && c <= '9');
+    default:
+        return false;
+    }
+}
+
+/* With "{a}-{b}", x-y and z give the same id as x and y-z: whoever may see the one would see the other. */
+static void check_apart(struct sz_builder *b, const struct sz_node *at, const char *name, const struct sz_template *t)
+{
+    for (size_t i = 0; i + 1 < t->n; i++) {
+        enum sz_var var = t->parts[i].var;
+        const struct sz_template_part *next = &t->parts[i + 1];
+        bool apart = var == SZ_VAR_LITERAL || (next->var == SZ_VAR_LITERAL && i + 2 == t->n);
+        for (size_t k = 0; next->var == SZ_VAR_LITERAL && k < next->text.n; k++)
+            apart |= cannot_hold(b, var, next->text.p[k]);
+        if (!apart)
+            sz_mistake(b->l, at,
+                       "variables in '%s' run together: different values would give one id; put '@' between them",
+                       name);
+    }
+}
+
 static void check_relation(struct sz_builder *b, const struct sz_node *at, const struct sz_template *t)
 {
     bool ok = t->n == 1 && t->parts[0].var == SZ_VAR_LITERAL && t->parts[0].text.n <= 50;
@@ -88,6 +132,7 @@ static void one(struct sz_builder *b, const struct sz_node *node, const struct s
     const struct sz_node *user = sz_node_get(node, "user");
     if (raw->user.p != NULL && sz_template_parse(b, user, pattern, raw->user, &out->user)) {
         check_entity(b, user, "user", &out->user);
+        check_apart(b, user, "user", &out->user);
         check_who(b, user, &out->user);
         if (route->issuers_n > 1 && !route->shared_subjects && !sz_template_uses(&out->user, SZ_VAR_ISSUER, 0) &&
             out->user.n > 1)
@@ -98,8 +143,11 @@ static void one(struct sz_builder *b, const struct sz_node *node, const struct s
     if (raw->relation.p != NULL &&
         sz_template_parse(b, sz_node_get(node, "relation"), pattern, raw->relation, &out->relation))
         check_relation(b, sz_node_get(node, "relation"), &out->relation);
-    if (raw->object.p != NULL && sz_template_parse(b, sz_node_get(node, "object"), pattern, raw->object, &out->object))
-        check_entity(b, sz_node_get(node, "object"), "object", &out->object);
+    const struct sz_node *object = sz_node_get(node, "object");
+    if (raw->object.p != NULL && sz_template_parse(b, object, pattern, raw->object, &out->object)) {
+        check_entity(b, object, "object", &out->object);
+        check_apart(b, object, "object", &out->object);
+    }
 }
 
 /* The three forms: one check in place, `all` or `any`. */
