@@ -97,6 +97,16 @@ static void check_equal(struct sz_builder *b, const size_t *order)
     }
 }
 
+/* How a public route takes requests that a guarded one is there for; NULL: it does not. */
+static const char *in_the_way(const struct sz_pattern *open, const struct sz_pattern *shut)
+{
+    if (sz_pattern_equal(open, shut))
+        return NULL;
+    return sz_pattern_covers(open, shut)    ? "covers"
+           : sz_pattern_shadows(open, shut) ? "by its host comes before"
+                                            : NULL;
+}
+
 static void check_covers(struct sz_builder *b)
 {
     size_t n = b->conf->routes_n;
@@ -106,15 +116,32 @@ static void check_covers(struct sz_builder *b)
             continue;
         for (size_t k = 0; k < n; k++) {
             const struct sz_conf_route *shut = &b->conf->routes[k];
-            if (shut->is_public || !usable(b, k) || !sz_pattern_covers(&b->patterns[i], &b->patterns[k]) ||
-                sz_pattern_equal(&b->patterns[i], &b->patterns[k]))
+            const char *how = shut->is_public || !usable(b, k) ? NULL : in_the_way(&b->patterns[i], &b->patterns[k]);
+            if (how == NULL)
                 continue;
             sz_mistake(
                 b->l, sz_node_key(raw_at(b, i)->head.node, "match"),
-                "public route '%.*s' (%.*s) covers the guarded '%.*s' (%.*s); narrow it, or say 'covers_guarded: true'",
-                SZ_FMT(open->id), SZ_FMT(open->match.path), SZ_FMT(shut->id), SZ_FMT(shut->match.path));
+                "public route '%.*s' (%.*s) %s the guarded '%.*s' (%.*s); narrow it, or say 'covers_guarded: true'",
+                SZ_FMT(open->id), SZ_FMT(open->match.path), how, SZ_FMT(shut->id), SZ_FMT(shut->match.path));
             break;
         }
+    }
+}
+
+/* A header that some route sets is no client's on any route: "keep" beside it would be said in vain. */
+static void check_kept(struct sz_builder *b)
+{
+    const struct sz_conf_route *routes = b->conf->routes, *setter = NULL;
+    for (size_t i = 0; i < b->conf->routes_n && setter == NULL; i++) {
+        for (size_t k = 0; k < routes[i].headers_n; k++)
+            setter = sz_eq(routes[i].headers[k].name, SZ_S("authorization")) ? &routes[i] : setter;
+    }
+    for (size_t i = 0; i < b->conf->routes_n && setter != NULL; i++) {
+        if (routes[i].keep_authorization)
+            sz_mistake(b->l, sz_node_key(raw_at(b, i)->head.node, "authorization"),
+                       "'authorization: keep' has no effect: route '%.*s' sets that header, so it is taken from every "
+                       "client; remove one of the two",
+                       SZ_FMT(setter->id));
     }
 }
 
@@ -133,6 +160,7 @@ void sz_check_routes(struct sz_builder *b)
     check_equal(b, order);
     free(order);
     check_covers(b);
+    check_kept(b);
     if (before > 0 || b->l->m->errors > 0)
         return; /* a router of half-read routes would only repeat what was said */
     b->conf->router = sz_router_new(b->conf->routes, n, b->l->pool, &why);

@@ -263,6 +263,33 @@ bool sz_pattern_covers(const struct sz_pattern *outer, const struct sz_pattern *
     return true;
 }
 
+/* Some path matches both. */
+static bool paths_meet(const struct sz_pattern *a, const struct sz_pattern *b)
+{
+    for (unsigned i = 0; i < a->n && i < b->n; i++) {
+        const struct sz_segment *s = &a->seg[i], *t = &b->seg[i];
+        if (s->param ? !t->param && t->text.n == 0 : t->param ? s->text.n == 0 : !sz_eq(s->text, t->text))
+            return false;
+    }
+    return (a->n >= b->n || a->star) && (b->n >= a->n || b->star);
+}
+
+/* What stands at a place: a literal or the end, a parameter, the star.  The router takes the greater. */
+static int weight(const struct sz_pattern *p, unsigned i)
+{
+    return i < p->n ? (p->seg[i].param ? 2 : 3) : p->star ? 1 : 3;
+}
+
+bool sz_pattern_shadows(const struct sz_pattern *first, const struct sz_pattern *second)
+{
+    if (!host_covers(second, first) || host_covers(first, second) || !paths_meet(first, second))
+        return false;
+    unsigned i = 0;
+    while (i < first->n && i < second->n && weight(first, i) == weight(second, i))
+        i++;
+    return weight(second, i) > weight(first, i);
+}
+
 bool sz_method_ok(struct sz_slice method)
 {
     for (size_t i = 0; i < method.n; i++) {

@@ -1,6 +1,6 @@
 /*
  * Route patterns: a host pattern and a path pattern, parsed once, and the three questions
- * about two of them: the same requests?  does one cover the other?
+ * about two of them: the same requests?  does one cover the other?  does one come before the other by its host alone?
  *
  *   /docs/{id}/pages/ and a star   literal "docs", parameter "id", literal "pages", star
  *   /a/                            literal "a", literal "" (a trailing slash is a segment of its own)
@@ -39,6 +39,11 @@ int sz_pattern_param(const struct sz_pattern *p, struct sz_slice name);
 bool sz_pattern_equal(const struct sz_pattern *a, const struct sz_pattern *b);
 /* Every request that `inner` matches, `outer` matches too (an equal one does). */
 bool sz_pattern_covers(const struct sz_pattern *outer, const struct sz_pattern *inner);
+/*
+ * `first` has the narrower host and is therefore asked first, and takes requests away from `second`, whose path is the
+ * more specific one for them.
+ */
+bool sz_pattern_shadows(const struct sz_pattern *first, const struct sz_pattern *second);
 
 /* A method name: an RFC 9110 token that we route, upper-case letters and '-', up to 32. */
 bool sz_method_ok(struct sz_slice method);

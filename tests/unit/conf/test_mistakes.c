@@ -241,6 +241,10 @@ Test(mistakes, routes)
         {"  - {id: r, match: {path: /a%2fb}" TAIL, 1, 27, "upper-case hex"},
         {"  - {id: r, match: {path: /a%2Fb}" TAIL, 1, 27, "never match"},
         {"  - {id: r, match: {path: /a%41}" TAIL, 1, 27, "write 'A'"},
+        {"  - {id: r, match: {path: /a%3Ab}" TAIL, 1, 27, "write ':'"},
+        {"  - {id: r, match: {path: /a%40b}" TAIL, 1, 27, "write '@'"},
+        {"  - {id: r, match: {path: /a;b}" TAIL, 1, 27, "path parameters"},
+        {"  - {id: r, match: {path: /a%3Bb}" TAIL, 1, 27, "path parameters"},
         {"  - {id: r, match: {path: \"/a b\"}" TAIL, 1, 27, "%20"},
         {"  - {id: r, match: {path: \"/a?x\"}" TAIL, 1, 27, "%3F"},
         {"  - {id: r, match: {path: /r, host: \"a:80\"}" TAIL, 1, 37, "without a port"},
@@ -311,6 +315,12 @@ Test(mistakes, authorize)
         {HEAD "public: true, upstream: up, authorize: {user: \"user:x\"}}\n", 1, 60, "nobody is known there"},
         {BOTH "authorize: {user: \"user:{claims.sub}\", relation: v, object: \"d:x\"}}\n", 1, 0,
          "put {issuer} into 'user'"},
+        {CHECK("\"user:{claims.a}{claims.b}\"", "v", "\"d:x\""), 1, 0, "variables in 'user' run together"},
+        {CHECK("\"user:{claims.a}|{claims.b}\"", "v", "\"d:x\""), 1, 0, "run together"},
+        {CHECK("\"user:{claims.a}/{claims.b}\"", "v", "\"d:x\""), 1, 0, "run together"},
+        {CHECK("\"user:{claims.a}\"", "v", "\"d:{claims.b}-{claims.c}\""), 1, 0, "run together"},
+        {CHECK("\"user:{claims.a}\"", "v", "\"d:{method}A{claims.c}\""), 1, 0, "run together"},
+        {CHECK("\"user:{claims.a}\"", "v", "\"d:{issuer}ain{claims.c}\""), 1, 0, "run together"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check_route(&cases[i]);
@@ -369,9 +379,42 @@ Test(mistakes, between_routes)
          "covers the guarded 'b'"},
         {R("a", "path: /*, methods: [GET]", OPEN) R("b", "path: /b, methods: [POST]", SHUT), 1, 13,
          "covers the guarded"},
+        {R("a", "path: /*, host: h.x", OPEN) R("b", "path: /b", SHUT), 1, 13, "comes before the guarded 'b' (/b)"},
+        {R("b", "path: /b, host: \"*.x\"", SHUT) R("a", "path: /*, host: h.x", OPEN), 2, 13, "comes before"},
+        {R("b", "path: /b", SHUT) R("a", "path: \"/{x}\", host: \"*.x\"", OPEN), 2, 13, "comes before"},
+        {R("b", "path: /b/*", SHUT) R("a", "path: \"/{x}/c\", host: h.x", OPEN), 2, 13, "comes before"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check_route(&cases[i]);
+}
+
+/* A header that one route sets is removed from every client's request, so no other route can let it through. */
+Test(mistakes, authorization_is_either_kept_or_set)
+{
+    static const struct bad cases[] = {
+        {R("a", "path: /a", SHUT ", authorization: keep") R("b", "path: /b", SHUT ", set_headers: {authorization: x}"),
+         1, 57, "route 'b' sets that header"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+/* What stands between the braces of a value from the environment is part of that value. */
+Test(mistakes, no_message_holds_a_value_from_the_environment)
+{
+    static const char *const values[] = {"pa{s3cr3t}ss", "pa{path.s3cr3t}", "{header.cookie}s3cr3t", "{s3cr3t",
+                                         "s3cr3t}"};
+    struct conf_try t;
+    for (size_t i = 0; i < SZ_COUNT(values); i++) {
+        setenv("SZ_TEST_KEY", values[i], 1);
+        char *text = conf_base("", R("a", "path: /a", SHUT ", set_headers: {X-Key: \"${SZ_TEST_KEY}\"}"));
+        conf_try(&t, text);
+        cr_expect_null(t.conf, "%s", values[i]);
+        cr_expect(!conf_has(&t, 0, 0, "s3cr3t"), "%s: %s", values[i], conf_messages(&t));
+        conf_done(&t);
+        free(text);
+    }
+    unsetenv("SZ_TEST_KEY");
 }
 
 /* An identity has room for so many scopes and claims; one more than fits is named. */
