@@ -18,7 +18,7 @@ static bool unreserved(unsigned char c)
 
 static bool pchar(unsigned char c)
 {
-    return unreserved(c) || (c != '\0' && strchr("!$&'()+,;=:@", c) != NULL);
+    return unreserved(c) || (c != '\0' && strchr("!$&'()+,=:@", c) != NULL);
 }
 
 static int hex(char c)
@@ -26,6 +26,12 @@ static int hex(char c)
     if (c >= '0' && c <= '9')
         return c - '0';
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+}
+
+static int parameters(struct sz_text *why)
+{
+    sz_text_set(why, "';' begins path parameters, without which requests are judged as well; leave it out");
+    return -EINVAL;
 }
 
 /* One %XX; the request side refuses encoded slashes, backslashes and control characters. */
@@ -37,10 +43,12 @@ static int check_escape(struct sz_slice s, size_t at, struct sz_text *why)
         return -EINVAL;
     }
     unsigned char c = (unsigned char)(high * 16 + low);
-    if (unreserved(c)) {
+    if (pchar(c)) { /* one spelling each, so that requests can be compared with it (sz_target_other_reading) */
         sz_text_set(why, "write '%c' instead of %%%02X", c, c);
         return -EINVAL;
     }
+    if (c == ';')
+        return parameters(why);
     if (c == '/' || c == '\\' || c < 0x20 || c == 0x7f) {
         sz_text_set(why, "requests with %%%02X are refused, so the pattern would never match", c);
         return -EINVAL;
@@ -64,6 +72,8 @@ static int check_literal(struct sz_slice s, struct sz_text *why)
         } else if (c == '*') {
             sz_text_set(why, "'*' stands alone at the end: /files/*");
             return -EINVAL;
+        } else if (c == ';') {
+            return parameters(why);
         } else if (c == '{' || c == '}') {
             sz_text_set(why, "a parameter is a whole segment: /{name}/");
             return -EINVAL;

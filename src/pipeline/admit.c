@@ -45,10 +45,13 @@ void sz_request_id(struct sz_txn *txn)
     sz_headers_add(&txn->respond, txn->pool, SZ_S("x-request-id"), txn->request_id);
 }
 
-/* A CORS preflight (Fetch standard): OPTIONS with Origin and Access-Control-Request-Method. */
+/*
+ * A CORS preflight (Fetch standard): OPTIONS with Origin and Access-Control-Request-Method.  Never on a decide
+ * listener: a front proxy takes any 2xx for "let it through" and would send upstream what nobody has judged.
+ */
 static bool is_preflight(const struct sz_txn *txn, struct sz_slice *method)
 {
-    if (!sz_eq(txn->req.method, SZ_S("OPTIONS")) || txn->target.asterisk)
+    if (!sz_eq(txn->req.method, SZ_S("OPTIONS")) || txn->target.asterisk || txn->req.listener->mode == SZ_MODE_DECIDE)
         return false;
     *method = sz_headers_get(&txn->req.headers, SZ_S("access-control-request-method"), NULL);
     return method->n > 0 && sz_headers_get(&txn->req.headers, SZ_S("origin"), NULL).n > 0;
@@ -69,6 +72,17 @@ static bool try_preflight(struct sz_txn *txn, struct sz_slice method)
     return true;
 }
 
+/* Does the path, as an upstream reads it that decodes more and drops parameters, belong to another route? */
+static bool is_ambiguous(const struct sz_txn *txn)
+{
+    struct sz_route_match other;
+    struct sz_slice path = sz_target_other_reading(txn->target.path, txn->pool);
+    if (path.p == txn->target.path.p)
+        return false;
+    (void)sz_router_match(txn->snapshot->conf->router, txn->authority.host, path, txn->req.method, &other);
+    return other.route != txn->match.route;
+}
+
 static enum sz_step match_route(struct sz_txn *txn)
 {
     struct sz_slice method;
@@ -77,6 +91,11 @@ static enum sz_step match_route(struct sz_txn *txn)
     if (!sz_router_match(txn->snapshot->conf->router, txn->authority.host, txn->target.path, txn->req.method,
                          &txn->match))
         return sz_refuse(txn, txn->match.allow.n > 0 ? SZ_REASON_method_not_allowed : SZ_REASON_no_route);
+    if (is_ambiguous(txn)) {
+        txn->detail = "the path's escapes or parameters decide which route it takes";
+        return sz_refuse(txn, SZ_REASON_ambiguous_path);
+    }
+    txn->deadline = sz_after(txn->started, txn->match.route->timeout);
     if (txn->match.route->cors.on)
         sz_cors_respond(txn, &txn->match.route->cors, sz_headers_get(&txn->req.headers, SZ_S("origin"), NULL));
     if (txn->req.body.n > txn->match.route->request_body)

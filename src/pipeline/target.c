@@ -193,6 +193,44 @@ static int parse_slowly(struct sz_slice raw, struct sz_pool *pool, struct sz_tar
     return 0;
 }
 
+/* ---- the other reading ------------------------------------------------------------------------- */
+
+/* Octets that a path may hold both escaped and as they are, and that no segment ends with. */
+static bool is_optional_escape(int octet)
+{
+    return octet > 0 && strchr("!$&'()+,=:@", octet) != NULL;
+}
+
+/* Patterns are written in this form too (src/conf/pattern.c): optional escapes decoded, but '*' escaped. */
+struct sz_slice sz_target_other_reading(struct sz_slice path, struct sz_pool *pool)
+{
+    bool changes = false;
+    for (size_t i = 0; i < path.n && !changes; i++)
+        changes = path.p[i] == '%' || path.p[i] == ';' || path.p[i] == '*';
+    if (!changes)
+        return path;
+    char *out = sz_pool_alloc(pool, path.n * 3);
+    size_t n = 0;
+    bool dropping = false;
+    for (size_t i = 0; i < path.n; i++) {
+        int octet = path.p[i] == '%' ? escape_value(path.p + i + 1, path.p + path.n) : -1;
+        dropping = path.p[i] != '/' && (dropping || path.p[i] == ';' || octet == ';');
+        if (dropping)
+            continue;
+        if (path.p[i] == '*') {
+            memcpy(out + n, "%2A", 3);
+            n += 3;
+        } else if (is_optional_escape(octet)) {
+            out[n++] = (char)octet;
+            i += 2;
+        } else {
+            out[n++] = path.p[i];
+        }
+    }
+    struct sz_slice read = sz_slice(out, n);
+    return sz_eq(read, path) ? path : read;
+}
+
 /* ---- entry ------------------------------------------------------------------------------------- */
 
 /* Length of the leading run that is canonical as it stands; stops at the first byte that needs a second look. */

@@ -24,6 +24,12 @@ enum { SZ_TARGET_AMBIGUOUS = 1, SZ_TARGET_BAD = 2 };
 int sz_target_parse(struct sz_slice raw, struct sz_pool *pool, struct sz_target *out, const char **why) SZ_MUST_CHECK;
 
 /*
+ * A canonical path as upstreams read it that decode what may also stand unescaped (%3A, %40 ...) and drop path
+ * parameters (";x" up to the next slash).  The same slice when that changes nothing; else memory from pool.
+ */
+struct sz_slice sz_target_other_reading(struct sz_slice path, struct sz_pool *pool);
+
+/*
  * authority (host[:port], RFC 9110 7.2, no userinfo) -> lower-case host without port, brackets and final dot, and
  * the same with its port for forwarding.  Memory from pool only when something changes.  -EINVAL: malformed.
  */

@@ -60,24 +60,42 @@ static struct sz_slice unescape(struct sz_txn *txn, struct sz_slice s, bool plus
     return sz_slice(out, n);
 }
 
-/* Exactly one occurrence; "x[]" counts as x, since some upstreams read it so. */
+/* Is this "name=value" of the query about `name`?  "x[]" counts as x, since some upstreams read it so. */
+static bool is_about(struct sz_txn *txn, struct sz_slice pair, struct sz_slice name, struct sz_slice *value)
+{
+    ptrdiff_t eq = sz_find_byte(pair, '=');
+    struct sz_slice key = unescape(txn, eq < 0 ? pair : sz_sub(pair, 0, (size_t)eq), true);
+    if (key.n > 2 && key.p[key.n - 1] == ']' && key.p[key.n - 2] == '[')
+        key.n -= 2;
+    *value = eq < 0 ? sz_slice("", 0) : sz_from(pair, (size_t)eq + 1);
+    return sz_eq(key, name);
+}
+
+/* Exactly one occurrence, and the same one whether or not ';' separates parameters as '&' does. */
 static struct value query_value(struct sz_txn *txn, struct sz_slice name)
 {
-    struct sz_slice rest = txn->target.query, pair, found = SZ_NONE;
+    struct sz_slice rest = txn->target.query, pair, piece, value, found = SZ_NONE;
     unsigned count = 0;
     while (rest.p != NULL && sz_split(&rest, '&', &pair)) {
-        ptrdiff_t eq = sz_find_byte(pair, '=');
-        struct sz_slice key = unescape(txn, eq < 0 ? pair : sz_sub(pair, 0, (size_t)eq), true);
-        if (key.n > 2 && key.p[key.n - 1] == ']' && key.p[key.n - 2] == '[')
-            key.n -= 2;
-        if (!sz_eq(key, name))
-            continue;
-        found = eq < 0 ? sz_slice("", 0) : sz_from(pair, (size_t)eq + 1);
-        count++;
+        bool one = sz_find_byte(pair, ';') < 0;
+        while (sz_split(&pair, ';', &piece)) {
+            if (!is_about(txn, piece, name, &value))
+                continue;
+            found = value;
+            count += one ? 1 : 2;
+        }
     }
     if (count != 1)
         return (struct value){count == 0 ? SZ_RENDER_ABSENT : SZ_RENDER_AMBIGUOUS, SZ_NONE};
     return some(unescape(txn, found, true));
+}
+
+/* Path parameters (";x") are part of the name to some upstreams and not to others. */
+static struct value path_value(struct sz_txn *txn, struct sz_slice segment)
+{
+    if (sz_find_byte(segment, ';') >= 0)
+        return (struct value){SZ_RENDER_AMBIGUOUS, SZ_NONE};
+    return some(unescape(txn, segment, false));
 }
 
 static struct value header_value(struct sz_txn *txn, struct sz_slice name)
@@ -105,7 +123,7 @@ static struct value look_up(struct sz_txn *txn, const struct sz_template_part *p
     case SZ_VAR_CLAIM:
         return claim_value(txn, part->slot);
     case SZ_VAR_PATH:
-        return some(unescape(txn, txn->match.params[part->slot], false));
+        return path_value(txn, txn->match.params[part->slot]);
     case SZ_VAR_QUERY:
         return query_value(txn, part->text);
     case SZ_VAR_HEADER:
