@@ -140,13 +140,16 @@ static struct upstream_script current_script(struct upstream *u)
     return script;
 }
 
-static struct upstream_request *record(struct conn *c)
+static struct upstream_request *record(struct conn *c, bool listed)
 {
     struct upstream_request *request = sz_xcalloc(1, sizeof(*request));
     struct upstream *u = c->upstream;
 
     request->connection = c->number;
+    request->unread = &c->in.in;
     upstream_read_line(&c->in, request);
+    if (!listed)
+        return request;
     pthread_mutex_lock(&u->lock);
     if (u->n == u->room) {
         u->room = u->room * 2 + 1024;
@@ -159,7 +162,7 @@ static struct upstream_request *record(struct conn *c)
     return request;
 }
 
-static void end_request(struct conn *c, struct upstream_request *request, bool whole)
+static void end_request(struct conn *c, struct upstream_request *request, bool whole, bool listed)
 {
     struct upstream *u = c->upstream;
 
@@ -167,9 +170,17 @@ static void end_request(struct conn *c, struct upstream_request *request, bool w
     upstream_read_keep(&c->in, request);
     request->broken = !whole;
     request->ended = true;
-    u->ended += request->number >= u->first;
+    u->ended += listed && request->number >= u->first;
     pthread_cond_broadcast(&u->changed);
     pthread_mutex_unlock(&u->lock);
+}
+
+static void free_request(struct upstream_request *request)
+{
+    free((void *)request->head.p);
+    free((void *)request->raw.p);
+    free((void *)request->body.p);
+    free(request);
 }
 
 /* True when the connection goes on. */
@@ -180,14 +191,15 @@ static bool serve_one(struct conn *c)
     if (rc == -EPIPE)
         return false;
     struct upstream_script script = current_script(c->upstream);
-    struct upstream_request *request = record(c);
+    struct upstream_request *request = record(c, !script.forgets);
     bool stops = script.fault_at == UPSTREAM_AT_HEAD;
     if (rc == 0 && !stops && !script.ignores_body)
         rc = upstream_read_body(&c->in, request);
-    end_request(c, request, rc == 0 && !stops);
-    if (rc != 0)
-        return false;
-    return stops ? fault(c, &script) : answer(c, &script, request);
+    end_request(c, request, rc == 0 && !stops, !script.forgets);
+    bool goes_on = rc == 0 && (stops ? fault(c, &script) : answer(c, &script, request));
+    if (script.forgets)
+        free_request(request);
+    return goes_on;
 }
 
 static void *conn_main(void *arg)
@@ -287,6 +299,18 @@ static void hang_up(struct upstream *u)
     u->listener = -1;
 }
 
+static int choose_h2(SSL *ssl, const unsigned char **out, unsigned char *out_n, const unsigned char *offered,
+                     unsigned offered_n, void *arg)
+{
+    static const unsigned char ours[] = "\x02h2\x08http/1.1";
+    unsigned char *chosen;
+
+    (void)ssl, (void)arg;
+    int rc = SSL_select_next_proto(&chosen, out_n, ours, sizeof(ours) - 1, offered, offered_n);
+    *out = chosen;
+    return rc == OPENSSL_NPN_NEGOTIATED ? SSL_TLSEXT_ERR_OK : SSL_TLSEXT_ERR_NOACK;
+}
+
 static SSL_CTX *server_context(const struct upstream_tls *tls)
 {
     SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
@@ -294,6 +318,8 @@ static SSL_CTX *server_context(const struct upstream_tls *tls)
     SZ_ASSERT(ctx != NULL && SSL_CTX_use_certificate_chain_file(ctx, tls->certificate) == 1);
     SZ_ASSERT(SSL_CTX_use_PrivateKey_file(ctx, tls->key, SSL_FILETYPE_PEM) == 1);
     SZ_ASSERT(tls->max_version == 0 || SSL_CTX_set_max_proto_version(ctx, tls->max_version) == 1);
+    if (tls->h2)
+        SSL_CTX_set_alpn_select_cb(ctx, choose_h2, NULL);
     if (tls->client_ca != NULL) {
         SZ_ASSERT(SSL_CTX_load_verify_locations(ctx, tls->client_ca, NULL) == 1);
         SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
@@ -303,11 +329,17 @@ static SSL_CTX *server_context(const struct upstream_tls *tls)
 
 struct upstream *upstream_start(const struct upstream_tls *tls)
 {
+    return upstream_start_at(tls, 0);
+}
+
+struct upstream *upstream_start_at(const struct upstream_tls *tls, uint16_t port)
+{
     struct upstream *u = sz_xcalloc(1, sizeof(*u));
 
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->changed, NULL);
     u->tls = tls != NULL ? server_context(tls) : NULL;
+    u->port = port;
     listen_on(u);
     return u;
 }
@@ -318,12 +350,8 @@ void upstream_stop(struct upstream **u)
         return;
     if ((*u)->listener >= 0)
         hang_up(*u);
-    for (size_t i = 0; i < (*u)->n; i++) {
-        free((void *)(*u)->requests[i]->head.p);
-        free((void *)(*u)->requests[i]->raw.p);
-        free((void *)(*u)->requests[i]->body.p);
-        free((*u)->requests[i]);
-    }
+    for (size_t i = 0; i < (*u)->n; i++)
+        free_request((*u)->requests[i]);
     SSL_CTX_free((*u)->tls);
     pthread_cond_destroy(&(*u)->changed);
     pthread_mutex_destroy(&(*u)->lock);

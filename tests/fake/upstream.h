@@ -21,6 +21,7 @@ struct upstream_request {
     unsigned connection;    /* which connection it came on, from 1 */
     bool ended;             /* read to its end, or given up */
     bool broken;            /* no HTTP request, badly framed, or cut short */
+    struct sz_buf *unread;  /* while `speak` runs: bytes read already that came behind it */
 };
 
 enum upstream_phase {
@@ -42,6 +43,7 @@ struct upstream_script {
     struct sz_span pause; /* ... and this long apart */
     bool close;           /* after the answer */
     bool ignores_body;    /* answers at the head and takes what follows for the next request */
+    bool forgets;         /* requests are not recorded: for many of them */
     /* Instead of all that: speaks for itself; false closes the connection. */
     bool (*speak)(struct wire *w, const struct upstream_request *request, void *arg);
     void *arg;
@@ -51,10 +53,12 @@ struct upstream_tls {
     const char *certificate, *key; /* PEM files */
     const char *client_ca;         /* ask for, and insist on, a client certificate */
     int max_version;
+    bool h2; /* agree on HTTP/2 where the client offers it; its preface comes to `speak` as a request of method PRI */
 };
 
 /* On a free port of 127.0.0.1; tls NULL: plain. */
 struct upstream *upstream_start(const struct upstream_tls *tls);
+struct upstream *upstream_start_at(const struct upstream_tls *tls, uint16_t port);
 void upstream_stop(struct upstream **u);
 uint16_t upstream_port(const struct upstream *u);
 /* From the next request (or connection) on; NULL: the zeroed one. */
