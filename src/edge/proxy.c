@@ -74,12 +74,19 @@ static void fail_later(struct sz_proxy_call *call, const char *detail)
     sz_defer_start(call->pools->loop, &call->later);
 }
 
-static void count_failure(struct sz_proxy_call *call, const char *what)
+/* What we lack says nothing about the other side. */
+static bool is_our_fault(int err)
+{
+    return err == EMFILE || err == ENFILE || err == ENOMEM || err == ENOBUFS || err == EADDRNOTAVAIL;
+}
+
+static void count_failure(struct sz_proxy_call *call, int err)
 {
     struct sz_upstream *upstream = call->upstream;
-    if (sz_health_failed(upstream->shared->health, upstream->urls_n, call->url->at, now_of(call)))
+
+    if (!is_our_fault(err) && sz_health_failed(upstream->shared->health, upstream->urls_n, call->url->at, now_of(call)))
         sz_log(SZ_LOG_WARN, "proxy", "upstream %s: %s is put aside for 10 s: %s", upstream->name, call->url->authority,
-               what);
+               strerror(err));
 }
 
 /* ---- the way to a connection ------------------------------------------------------------------------------ */
@@ -134,7 +141,7 @@ static void on_failed(struct sz_upconn_user *user, int err)
 {
     struct sz_proxy_call *call = call_of(user);
 
-    count_failure(call, strerror(err));
+    count_failure(call, err);
     call->tried |= (uint64_t)1 << call->url->at;
     if (pick(call))
         begin(call);
@@ -155,7 +162,7 @@ void sz_call_lost(struct sz_proxy_call *call, ssize_t status)
         return;
     }
     if (!race && call->have == 0 && status == -ECONNRESET)
-        count_failure(call, "connection reset");
+        count_failure(call, ECONNRESET);
     sz_call_fail(call, SZ_REASON_upstream_error, "the connection ended before the response");
 }
 

@@ -77,6 +77,7 @@ void sz_call_emit(struct sz_proxy_call *call, const struct sz_piece *piece)
     if (piece->ended) {
         call->state = SZ_CALL_DONE;
         call->x->complete = true;
+        sz_call_unwatch_events(call);
         sz_call_let_go(call); /* others may use the connection: what we still need is in our block */
     }
     sz_client_sending(call);

@@ -78,6 +78,8 @@ void sz_call_watch_events(struct sz_proxy_call *call)
 
 void sz_call_unwatch_events(struct sz_proxy_call *call)
 {
+    if (call->stream.prev == NULL)
+        return;
     sz_stream_unlink(&call->stream);
     sz_timer_cancel(call->pools->loop, &call->expiry);
 }

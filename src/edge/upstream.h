@@ -61,6 +61,7 @@ struct sz_upstream_url {
     bool tls, literal;
     struct sz_upconn *idle; /* last in, first out */
     uint32_t idle_n;
+    struct sz_mono said;  /* when a failed handshake was last logged */
     SSL_SESSION *session; /* the newest ticket, for the next handshake */
     /* resolve */
     union sz_upstream_address addresses[SZ_URL_ADDRESSES];

@@ -288,14 +288,19 @@ static const char *server_name(const struct sz_upconn *conn)
     return name != NULL ? name : conn->url->host;
 }
 
+/* Once a second and url: each request may fail on it. */
 static void log_handshake(const struct sz_upconn *conn)
 {
+    struct sz_mono now = sz_loop_now(loop_of(conn));
     long verify = SSL_get_verify_result(conn->ssl);
     unsigned long code = ERR_peek_last_error();
     const char *reason = verify != X509_V_OK ? X509_verify_cert_error_string(verify)
                          : code != 0         ? ERR_reason_error_string(code)
                                              : "closed";
 
+    if (conn->url->said.us != 0 && sz_between(conn->url->said, now).us < SZ_SEC(1).us)
+        return;
+    conn->url->said = now;
     sz_log(SZ_LOG_WARN, "proxy", "TLS to %s fails: %s", conn->url->authority, reason != NULL ? reason : "unknown");
 }
 

@@ -83,10 +83,9 @@ static void look_up(struct sz_upstream_url *url)
 
     if (url->lookup != NULL)
         return;
-    url->lookup =
-        h2o_hostinfo_getaddr(&url->upstream->pools->ctx->receivers.hostinfo_getaddr,
-                             h2o_iovec_init(url->host, strlen(url->host)), h2o_iovec_init(service, (size_t)n),
-                             AF_UNSPEC, SOCK_STREAM, IPPROTO_TCP, AI_ADDRCONFIG | AI_NUMERICSERV, on_answer, url);
+    url->lookup = h2o_hostinfo_getaddr(&url->upstream->pools->ctx->receivers.hostinfo_getaddr,
+                                       h2o_iovec_init(url->host, strlen(url->host)), h2o_iovec_init(service, (size_t)n),
+                                       AF_UNSPEC, SOCK_STREAM, IPPROTO_TCP, AI_NUMERICSERV, on_answer, url);
 }
 
 int sz_resolve(struct sz_upstream_url *url)
