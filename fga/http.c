@@ -56,7 +56,6 @@ static void make_series(struct sz_http *http)
     http->m_reused = sz_series1(SZ_METRIC_http_connections, "reused");
     http->m_lookups = sz_series1(SZ_METRIC_http_lookups, "found");
     http->m_failed_lookups = sz_series1(SZ_METRIC_http_lookups, "failed");
-    http->m_open = sz_series(SZ_METRIC_http_open, NULL);
 }
 
 struct sz_http *sz_http_new(struct sz_http_shared *shared, struct sz_loop *loop)
@@ -102,6 +101,5 @@ void sz_http_stats(const struct sz_http *http, struct sz_http_stats *out)
         .lookups = http->lookups,
         .calls = http->calls,
         .waiting = http->waiting,
-        .sockets = http->sockets,
     };
 }

@@ -67,11 +67,10 @@ struct sz_http_host {
     struct sz_http_host *next; /* in its bucket */
     struct sz_http_url url;
     struct sz_http_queue waiting;
-    unsigned jobs;    /* all that name it */
-    unsigned flying;  /* tries under way */
-    unsigned sockets; /* open, used or kept */
-    bool met;         /* tls: it is known which HTTP it speaks; until then the first connection is waited for */
-    bool blocked;     /* in the client's ring of those who wait for a connection of the whole client */
+    unsigned jobs;      /* all that name it */
+    unsigned flying;    /* tries under way */
+    struct sz_mono met; /* until then it is known which HTTP it speaks, for a connection to it stands */
+    bool blocked;       /* in the client's ring of those who wait for a connection of the whole client */
     struct sz_http_host *blocked_next, **blocked_prev;
     /* addresses */
     struct sz_ask ask;
@@ -104,7 +103,8 @@ struct sz_http {
     unsigned spares;
     /* jobs */
     struct sz_http_job *jobs;
-    unsigned calls, waiting, flying, sockets;
+    unsigned calls, waiting, flying;
+    struct sz_mono landed; /* when the last try ended */
     /* hosts */
     struct sz_http_host *hosts[SZ_HTTP_BUCKETS];
     unsigned hosts_n;
@@ -112,7 +112,7 @@ struct sz_http {
     struct sz_mailbox mailbox;
     /* numbers */
     uint64_t connections, reused, lookups;
-    struct sz_series m_connections, m_reused, m_lookups, m_failed_lookups, m_open;
+    struct sz_series m_connections, m_reused, m_lookups, m_failed_lookups;
 };
 
 /* NULL: too many hosts are in use.  Counts the job in; sz_http_host_release counts it out. */
@@ -122,8 +122,7 @@ void sz_http_host_release(struct sz_http_host *host);
 void sz_http_host_enter(struct sz_http_host *host, struct sz_http_job *job);
 void sz_http_host_leave(struct sz_http_host *host, struct sz_http_job *job);                      /* gives up waiting */
 void sz_http_host_landed(struct sz_http_host *host, enum sz_http_result result, const char *why); /* a try has ended */
-void sz_http_host_met(struct sz_http_host *host);    /* a connection stands */
-void sz_http_host_closed(struct sz_http_host *host); /* one of its sockets is closed */
+void sz_http_host_met(struct sz_http_host *host); /* a connection stands */
 /* False: who waits for it waits for its addresses or its first connection; true: for our own limits. */
 bool sz_http_host_reachable(const struct sz_http_host *host);
 void sz_http_hosts_turn(struct sz_http *http);     /* after libcurl has returned: who waited for it goes */

@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "fga/http_client.h"
 #include "subzero/crypto.h"
@@ -19,28 +18,11 @@ enum { FIRST_ROOM = 4096, PIN_SECONDS = 60 };
         SZ_ASSERT(set_rc == CURLE_OK);                                 \
     } while (0)
 
-/* ---- sockets: counted by host ------------------------------------------------------------------------------------ */
-
+/* libcurl's own would be inherited by programs that are started. */
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
-    struct sz_http_host *host = arg;
-    (void)purpose;
-    int fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, addr->protocol);
-    if (fd < 0)
-        return CURL_SOCKET_BAD;
-    host->sockets++;
-    host->http->sockets++;
-    sz_gauge_add(sz_loop_index(host->http->loop), host->http->m_open, 1);
-    return fd;
-}
-
-static int on_close(void *arg, curl_socket_t fd)
-{
-    struct sz_http_host *host = arg;
-    host->http->sockets--;
-    sz_gauge_add(sz_loop_index(host->http->loop), host->http->m_open, -1);
-    sz_http_host_closed(host);
-    return close(fd);
+    (void)arg, (void)purpose;
+    return socket(addr->family, addr->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, addr->protocol);
 }
 
 /* ---- what arrives ------------------------------------------------------------------------------------------------ */
@@ -169,9 +151,6 @@ static void set_callbacks(struct sz_http_job *job)
     SET(easy, CURLOPT_PRIVATE, job);
     SET(easy, CURLOPT_ERRORBUFFER, job->error);
     SET(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
-    SET(easy, CURLOPT_OPENSOCKETDATA, job->host);
-    SET(easy, CURLOPT_CLOSESOCKETFUNCTION, on_close);
-    SET(easy, CURLOPT_CLOSESOCKETDATA, job->host);
     SET(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
     SET(easy, CURLOPT_RESOLVER_START_DATA, job);
     SET(easy, CURLOPT_PREREQFUNCTION, on_connected);
@@ -264,6 +243,7 @@ void sz_http_easy_read(struct sz_http_job *job, CURLcode code)
     answer->body = sz_buf_slice(&job->answer_body);
     answer->retry_after = asked_to_wait(job);
     count_connection(job);
+    answer->why.s[0] = '\0';
     if (answer->result == SZ_HTTP_TOO_LARGE)
         sz_text_set(&answer->why, "more than %zu bytes",
                     job->answer_body.n != 0 ? job->limit : (size_t)SZ_HTTP_HEAD_MAX);

@@ -60,7 +60,7 @@ static void block(struct sz_http_host *host)
 static void forget(struct sz_http_host **at)
 {
     struct sz_http_host *host = *at;
-    SZ_ASSERT(host->jobs == 0 && host->sockets == 0);
+    SZ_ASSERT(host->jobs == 0);
     *at = host->next;
     host->http->hosts_n--;
     unblock(host);
@@ -74,7 +74,7 @@ static void sweep(struct sz_http *http, struct sz_mono unused_since)
 {
     for (size_t i = 0; i < SZ_HTTP_BUCKETS; i++)
         for (struct sz_http_host **at = &http->hosts[i]; *at != NULL;)
-            if ((*at)->jobs == 0 && (*at)->sockets == 0 && (*at)->used.us <= unused_since.us)
+            if ((*at)->jobs == 0 && (*at)->used.us <= unused_since.us)
                 forget(at);
             else
                 at = &(*at)->next;
@@ -203,10 +203,14 @@ static bool have_addresses(struct sz_http_host *host)
 
 /* ---- whose turn it is -------------------------------------------------------------------------------------------- */
 
+static bool is_met(const struct sz_http_host *host)
+{
+    return !host->url.tls || host->met.us > sz_loop_now(host->http->loop).us;
+}
+
 static bool has_room(const struct sz_http_host *host)
 {
-    bool introduced = !host->url.tls || host->met || host->flying == 0;
-    return introduced && host->flying < host->http->shared->conf.per_host;
+    return (is_met(host) || host->flying == 0) && host->flying < host->http->shared->conf.per_host;
 }
 
 /* Lets up to `most` of them go. */
@@ -245,8 +249,11 @@ void sz_http_host_landed(struct sz_http_host *host, enum sz_http_result result, 
 {
     host->flying--;
     host->http->flying--;
-    if (host->url.tls && !host->met && (result == SZ_HTTP_REFUSED || result == SZ_HTTP_TLS))
-        fail_waiting(host, result, why);
+    if (result == SZ_HTTP_REFUSED || result == SZ_HTTP_TLS) {
+        if (!is_met(host))
+            fail_waiting(host, result, why);
+        host->met = (struct sz_mono){0};
+    }
     let_go(host, UINT32_MAX);
     sz_http_hosts_turn(host->http);
 }
@@ -254,21 +261,14 @@ void sz_http_host_landed(struct sz_http_host *host, enum sz_http_result result, 
 /* Called by libcurl, which takes no new work meanwhile: the ring is served when it has returned. */
 void sz_http_host_met(struct sz_http_host *host)
 {
-    if (!host->met && host->waiting.first != NULL)
+    if (!is_met(host) && host->waiting.first != NULL)
         block(host);
-    host->met = true;
-}
-
-void sz_http_host_closed(struct sz_http_host *host)
-{
-    host->sockets--;
-    if (host->sockets == 0)
-        host->met = false;
+    host->met = sz_after(sz_loop_now(host->http->loop), host->http->shared->conf.idle);
 }
 
 bool sz_http_host_reachable(const struct sz_http_host *host)
 {
-    return (host->url.literal || host->pin.data != NULL) && (!host->url.tls || host->met);
+    return (host->url.literal || host->pin.data != NULL) && is_met(host);
 }
 
 void sz_http_hosts_answered(struct sz_http *http)

@@ -86,13 +86,6 @@ static void arm(struct sz_http_job *job, struct sz_mono at)
     sz_timer_start(job->http->loop, &job->timer, at);
 }
 
-static void enter(struct sz_http_job *job)
-{
-    job->phase = SZ_HTTP_WAITING;
-    arm(job, job->deadline);
-    sz_http_host_enter(job->host, job);
-}
-
 void sz_http_job_fly(struct sz_http_job *job)
 {
     struct sz_http *http = job->http;
@@ -113,6 +106,17 @@ void sz_http_job_fail_soon(struct sz_http_job *job, enum sz_http_result result, 
     job->answer.result = result;
     sz_text_set(&job->answer.why, "%s", why);
     arm(job, sz_loop_now(job->http->loop));
+}
+
+static void enter(struct sz_http_job *job)
+{
+    if (job->deadline.us <= sz_loop_now(job->http->loop).us) {
+        sz_http_job_fail_soon(job, SZ_HTTP_BUSY, "no time was left to ask");
+        return;
+    }
+    job->phase = SZ_HTTP_WAITING;
+    arm(job, job->deadline);
+    sz_http_host_enter(job->host, job);
 }
 
 /* A try is over and the job in nobody's hands: again, or the end. */
@@ -209,7 +213,7 @@ static void wait_over(struct sz_http_job *job)
     sz_text_set(&why, reachable ? "no connection to %s:%u came free in time" : "%s:%u could not be reached in time",
                 url->host, url->port);
     ground(job, SZ_HTTP_BUSY);
-    finish_as(job, reachable || job->started.us >= job->deadline.us ? SZ_HTTP_BUSY : SZ_HTTP_TIMEOUT, why.s);
+    finish_as(job, reachable ? SZ_HTTP_BUSY : SZ_HTTP_TIMEOUT, why.s);
 }
 
 static void flight_over(struct sz_http_job *job)
@@ -297,6 +301,7 @@ static struct sz_http_job *make_job(struct sz_http *http, const struct sz_http_r
     job->connect = r->connect;
     job->attempt = r->attempt;
     job->limit = r->limit != 0 ? r->limit : SZ_HTTP_BODY_DEFAULT;
+    job->answer.head = job->answer.body = SZ_S("");
     job->trust = sz_http_trust_ref(r->trust);
     job->url = copy(r->url);
     job->body = sz_slice(copy(r->body), r->body.n);

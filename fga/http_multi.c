@@ -109,12 +109,20 @@ static int on_timeout(CURLM *multi, long ms, void *arg)
 
 /* ---- idle connections -------------------------------------------------------------------------------------------- */
 
-static void arm_sweep(struct sz_http *http)
+#define FORGET_EVERY SZ_SEC(600)
+
+/* libcurl looks no more often than once a second. */
+static struct sz_span sweep_pause(const struct sz_http *http)
 {
-    struct sz_span every = {http->shared->conf.idle.us / 4};
-    if (every.us < SZ_SEC(1).us)
-        every = SZ_SEC(1); /* libcurl looks no more often */
-    sz_timer_start(http->loop, &http->sweep, sz_after(sz_loop_now(http->loop), every));
+    struct sz_span pause = {http->shared->conf.idle.us / 4};
+    return pause.us > SZ_SEC(1).us ? pause : SZ_SEC(1);
+}
+
+/* Some connections may still be kept: none is for longer than `idle` after its last use, and the next sweep. */
+static bool keeps_some(const struct sz_http *http)
+{
+    struct sz_mono last = sz_after(sz_after(http->landed, http->shared->conf.idle), SZ_US(2 * sweep_pause(http).us));
+    return http->flying != 0 || sz_loop_now(http->loop).us < last.us;
 }
 
 static int give_up(void *resolver, void *reserved, void *arg)
@@ -123,17 +131,24 @@ static int give_up(void *resolver, void *reserved, void *arg)
     return 1;
 }
 
+static void arm_sweep(struct sz_http *http, struct sz_span pause)
+{
+    struct sz_mono at = sz_after(sz_loop_now(http->loop), pause);
+    if (!sz_timer_armed(&http->sweep) || at.us < http->sweep.at.us)
+        sz_timer_start(http->loop, &http->sweep, at);
+}
+
 static void on_sweep(struct sz_timer *timer)
 {
     struct sz_http *http = SZ_CONTAINER(timer, struct sz_http, sweep);
     sz_http_hosts_sweep(http, sz_loop_now(http->loop));
-    if (http->sweeping) /* still: libcurl found no room for it */
+    if (http->sweeping) /* still: libcurl had no room for one connection more */
         curl_multi_remove_handle(http->multi, http->sweeper);
-    http->sweeping = http->sockets > http->flying;
+    http->sweeping = keeps_some(http);
     if (http->sweeping)
         sz_http_multi_add(http, http->sweeper);
-    if (http->hosts_n != 0)
-        arm_sweep(http);
+    if (http->sweeping || http->hosts_n != 0)
+        arm_sweep(http, http->sweeping ? sweep_pause(http) : FORGET_EVERY);
 }
 
 /* ---- handles ----------------------------------------------------------------------------------------------------- */
@@ -151,13 +166,13 @@ void sz_http_multi_add(struct sz_http *http, CURL *easy)
 {
     CURLMcode rc = curl_multi_add_handle(http->multi, easy);
     SZ_ASSERT(rc == CURLM_OK);
-    if (!sz_timer_armed(&http->sweep))
-        arm_sweep(http);
 }
 
 void sz_http_multi_remove(struct sz_http *http, CURL **easy)
 {
     curl_multi_remove_handle(http->multi, *easy);
+    http->landed = sz_loop_now(http->loop);
+    arm_sweep(http, sweep_pause(http));
     if (http->spares < SZ_COUNT(http->spare) && !http->closing) {
         curl_easy_reset(*easy);
         http->spare[http->spares++] = *easy;
@@ -221,8 +236,7 @@ void sz_http_multi_fini(struct sz_http *http)
     curl_easy_cleanup(http->sweeper);
     while (http->spares != 0)
         curl_easy_cleanup(http->spare[--http->spares]);
-    curl_multi_cleanup(http->multi); /* closes what is open: on_close counts it out */
-    SZ_ASSERT(http->sockets == 0);
+    curl_multi_cleanup(http->multi); /* closes what is open */
     sz_watch_free(&http->watch);
     close(http->epoll);
     sz_timer_cancel(http->loop, &http->timer);

@@ -145,7 +145,6 @@ struct sz_http_stats {            /* of one client, on its thread */
     uint64_t connections, reused; /* tries over a new connection, over a kept one */
     uint64_t lookups;             /* names asked of the system; answers from memory do not count */
     unsigned calls, waiting;      /* now: under way; of these without a connection yet */
-    unsigned sockets;             /* now: open connections */
 };
 void sz_http_stats(const struct sz_http *http, struct sz_http_stats *out);
 

@@ -13,7 +13,6 @@ SZ_GAUGE(connections,       "subzero_connections", "listener", "Open client conn
 SZ_COUNTER(conn_refused,    "subzero_connections_refused_total", "cause", "Connections closed at accept")
 SZ_HISTOGRAM(dependency,    "subzero_dependency_duration_seconds", "dependency", "Time of calls to what we depend on")
 SZ_COUNTER(http_connections, "subzero_http_connections_total", "use", "Calls to other services over a new or a reused connection")
-SZ_GAUGE(http_open,         "subzero_http_connections_open", "", "Open connections to other services")
 SZ_COUNTER(http_lookups,    "subzero_http_lookups_total", "result", "Names looked up to call other services")
 SZ_COUNTER(log_lost,        "subzero_log_lines_lost_total", "", "Log lines dropped because the queue was full")
 SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")
