@@ -18,10 +18,14 @@
 #include "subzero/crypto.h"
 #include "subzero/issuers.h"
 
+enum { OLDER_MAX = 7 };
+
 struct sz_signer {
     struct sz_private_key key;
-    struct sz_buf pem; /* RSA, EC: for libjwt; wiped */
-    enum sz_alg alg;   /* default */
+    struct sz_buf pem;                      /* RSA, EC: for libjwt; wiped */
+    enum sz_alg alg;                        /* default */
+    struct sz_private_key older[OLDER_MAX]; /* published still, sign no more */
+    size_t older_n;
 };
 
 static int to_pem(const EVP_PKEY *pkey, struct sz_buf *out)
@@ -38,21 +42,63 @@ static int to_pem(const EVP_PKEY *pkey, struct sz_buf *out)
     return rc;
 }
 
-struct sz_signer *sz_signer_new(struct sz_slice key, struct sz_text *why)
+static enum sz_alg default_alg(const struct sz_private_key *key)
 {
-    struct sz_signer *signer = sz_xcalloc(1, sizeof(*signer));
-    int rc = sz_private_key_read(&signer->key, key, why);
-    if (rc == 0 && sz_find_byte(signer->key.kid, '\0') >= 0) {
+    return (enum sz_alg)__builtin_ctz(key->algs);
+}
+
+static int read_key(struct sz_private_key *key, struct sz_slice text, struct sz_text *why)
+{
+    int rc = sz_private_key_read(key, text, why);
+    if (rc == 0 && sz_find_byte(key->kid, '\0') >= 0) {
+        sz_private_key_fini(key);
         sz_text_set(why, "the kid holds a NUL");
         rc = -EINVAL;
     }
+    return rc;
+}
+
+/* The keys below the first line: of an earlier rotation, one JWK a line. */
+static int read_older(struct sz_signer *signer, struct sz_slice lines, struct sz_text *why)
+{
+    struct sz_slice line;
+    while (sz_split(&lines, '\n', &line)) {
+        if (sz_trim(line).n == 0)
+            continue;
+        if (signer->older_n == OLDER_MAX) {
+            sz_text_set(why, "more than %d keys; remove those whose tokens have expired", OLDER_MAX + 1);
+            return -EINVAL;
+        }
+        int rc = read_key(&signer->older[signer->older_n], line, why);
+        if (rc != 0)
+            return rc;
+        signer->older_n++;
+    }
+    return 0;
+}
+
+/* One key in any form, or several JWKs, one a line: the first signs, all are published. */
+static int read_keys(struct sz_signer *signer, struct sz_slice text, struct sz_text *why)
+{
+    size_t at;
+    ptrdiff_t end = sz_find_byte(text, '\n');
+    if (end < 0 || sz_starts_with(text, SZ_S("-----BEGIN")) || sz_json_check(text, 32, &at) == 0)
+        return read_key(&signer->key, text, why);
+    int rc = read_key(&signer->key, sz_sub(text, 0, (size_t)end), why);
+    return rc != 0 ? rc : read_older(signer, sz_from(text, (size_t)end + 1), why);
+}
+
+struct sz_signer *sz_signer_new(struct sz_slice text, struct sz_text *why)
+{
+    struct sz_signer *signer = sz_xcalloc(1, sizeof(*signer));
+    int rc = read_keys(signer, text, why);
     if (rc == 0 && (signer->key.kty == SZ_KTY_RSA || signer->key.kty == SZ_KTY_EC)) {
         rc = to_pem(signer->key.pkey, &signer->pem);
         if (rc != 0)
             sz_text_set(why, "out of memory");
     }
     if (rc == 0)
-        signer->alg = (enum sz_alg)__builtin_ctz(signer->key.algs);
+        signer->alg = default_alg(&signer->key);
     else
         sz_signer_free(&signer);
     return signer;
@@ -68,6 +114,8 @@ void sz_signer_free(struct sz_signer **signer)
         sz_wipe(s->pem.p, s->pem.n);
     sz_buf_fini(&s->pem);
     sz_private_key_fini(&s->key);
+    for (size_t i = 0; i < s->older_n; i++)
+        sz_private_key_fini(&s->older[i]);
     free(s);
 }
 
@@ -80,6 +128,10 @@ int sz_signer_jwks(struct sz_signer *signer, struct sz_buf *out)
 {
     sz_buf_printf(out, "{\"keys\":[");
     int rc = sz_private_key_write(&signer->key, signer->alg, false, out);
+    for (size_t i = 0; i < signer->older_n && rc == 0; i++) {
+        sz_buf_printf(out, ",");
+        rc = sz_private_key_write(&signer->older[i], default_alg(&signer->older[i]), false, out);
+    }
     sz_buf_printf(out, "]}");
     return rc;
 }

@@ -65,7 +65,8 @@ int sz_jwt_describe(struct sz_slice token, struct sz_wall now, struct sz_buf *ou
 /* ---- making tokens (demo issuer, token mint, identity assertions): fga/sign.c ---------------------------------- */
 
 struct sz_signer;
-/* From a private JWK (RSA, EC, OKP) or PEM.  Blocking.  NULL: *why. */
+/* From a private JWK (RSA, EC, OKP, oct), PEM, or several JWKs, one a line: the first signs, all are published, so that
+ * keys rotate.  Blocking.  NULL: *why. */
 struct sz_signer *sz_signer_new(struct sz_slice key, struct sz_text *why);
 void sz_signer_free(struct sz_signer **signer);
 /* Compact JWS over a JSON claims object; typ e.g. "at+jwt".  *out from pool.  Any thread, one at a time. */

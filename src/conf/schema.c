@@ -285,7 +285,8 @@ static const struct sz_object log_object = {"log", sizeof(ROW_AT), log_fields};
 
 #define ROW_AT struct sz_raw_assertion
 static const struct sz_field assertion_fields[] = {
-    SECRET("key_file", key, REQUIRED, "private JWK or PEM that signs; its public half is published"),
+    SECRET("key_file", key, REQUIRED,
+           "private JWK or PEM that signs; further JWKs on the lines below are published with it, so that keys rotate"),
     SPAN("ttl", ttl, 0, "30s", SEC(1), SEC(60), "how long an assertion is valid"),
     TEXT("issuer", issuer, 0, "subzero", "its `iss`"), END};
 static const struct sz_object assertion_object = {"assertion", sizeof(ROW_AT), assertion_fields};

@@ -42,7 +42,8 @@ enum sz_reason sz_assertion_add(struct sz_txn *txn, struct sz_headers *out)
     struct sz_slice token;
     struct sz_buf claims = {0};
     build_claims(txn, &claims);
-    int rc = sz_signer_sign(signer, sz_signer_default_alg(signer), "JWT", sz_buf_slice(&claims), txn->pool, &token);
+    int rc = sz_signer_sign(signer, sz_signer_default_alg(signer), "subzero-assertion+jwt", sz_buf_slice(&claims),
+                            txn->pool, &token);
     sz_buf_fini(&claims);
     if (rc != 0)
         return SZ_REASON_identity_unavailable;

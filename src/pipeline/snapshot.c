@@ -47,8 +47,10 @@ static int load_assertion(struct sz_snapshot *s, struct sz_mistakes *m)
         return 0;
     struct sz_text why = {""};
     s->assertion = sz_signer_new(s->conf->assertion.key.value, &why);
-    if (s->assertion != NULL)
+    if (s->assertion != NULL && sz_signer_default_alg(s->assertion) >= SZ_ALG_RS256)
         return 0;
+    if (s->assertion != NULL)
+        sz_text_set(&why, "a shared secret has no public half; 'subzero key new --jwk ES256' makes a key pair");
     sz_mistakes_add(m, s->conf->source, 0, 0, false, "assertion.key_file: %s", why.s);
     return -EINVAL;
 }
