@@ -254,7 +254,8 @@ void sz_http_host_landed(struct sz_http_host *host, enum sz_http_result result, 
             fail_waiting(host, result, why);
         host->met = (struct sz_mono){0};
     }
-    let_go(host, UINT32_MAX);
+    if (host->waiting.first != NULL)
+        block(host); /* behind those who have waited longer for a connection */
     sz_http_hosts_turn(host->http);
 }
 
