@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fake/certs.h"
+
 #define KEY    "dGhlIHNhbXBsZSBub25jZQ=="
 #define ACCEPT "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 #define SWITCH "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
@@ -15,7 +17,10 @@
     "\r\n"
 
 static const char yaml[] =
-    "listen: [{address: \"127.0.0.1:{port}\"}]\n"
+    "listen:\n"
+    "  - {address: \"127.0.0.1:{port}\"}\n"
+    "  - address: \"127.0.0.1:{port2}\"\n"
+    "    tls: {certificate: \"{dir}/server.pem\", key: \"{dir}/server.key\"}\n"
     "admin: {address: \"127.0.0.1:{admin}\"}\n"
     "workers: 1\n"
     "log: {access: off}\n" ISSUER_YAML "upstreams:\n"
@@ -32,8 +37,12 @@ static struct issuer issuer;
 
 static void setup(void)
 {
+    struct cert ca, server;
+
     up = upstream_start(NULL);
     issuer_init(&issuer);
+    cert_ca(&ca, "ca");
+    cert_leaf(&server, "server", &ca, "DNS:h", 30);
     cr_assert(gateway_start(&gw, yaml, upstream_port(up)));
 }
 
@@ -77,12 +86,17 @@ static bool echo(struct wire *w, const struct upstream_request *request, void *a
 
 /* ---- the client ------------------------------------------------------------------------------------------------ */
 
-static void handshake(struct http1 *c, const char *target, const char *token, struct http1_response *r)
+static void ask_upgrade(struct http1 *c, const char *target, const char *token, struct http1_response *r)
 {
-    cr_assert(http1_open(c, gw.port));
     cr_assert(http1_printf(c, "GET %s HTTP/1.1\r\n" FIELDS "%s%s%s\r\n", target, token ? "Authorization: Bearer " : "",
                            token ? token : "", token ? "\r\n" : ""));
     (void)http1_read(c, "GET", SZ_SEC(5), r);
+}
+
+static void handshake(struct http1 *c, const char *target, const char *token, struct http1_response *r)
+{
+    cr_assert(http1_open(c, gw.port));
+    ask_upgrade(c, target, token, r);
 }
 
 /* Everything that follows until the gateway closes, at most 5 s; false: it did not. */
@@ -208,19 +222,21 @@ Test(proxy_websocket, nothing_goes_upstream_before_the_right_101, .init = setup,
 
 /* ---- the tunnel ------------------------------------------------------------------------------------------------ */
 
-Test(proxy_websocket, frames_pass_both_ways, .init = setup, .fini = teardown, .timeout = 60)
+static void pass_frames(bool tls)
 {
     static struct echo e = {.first = "\x81\x05"
                                      "early",
                             .first_n = 7};
     static const struct upstream_script script = {.speak = echo, .arg = &e};
+    static const struct wire_tls client = {.name = "h"};
     struct http1_response r = {0};
     struct sz_buf sent = {0}, got = {0};
     struct http1 c;
     char value[100];
 
     upstream_play(up, &script);
-    handshake(&c, "/ws/a?b", NULL, &r);
+    cr_assert(tls ? http1_open_tls(&c, gw.port2, &client) : http1_open(&c, gw.port));
+    ask_upgrade(&c, "/ws/a?b", NULL, &r);
     cr_assert_eq(r.status, 101);
     cr_expect(http1_field(&r, "sec-websocket-accept", value, sizeof(value)) && strcmp(value, ACCEPT) == 0);
     cr_expect(http1_field(&r, "upgrade", value, sizeof(value)) && strcmp(value, "websocket") == 0);
@@ -246,6 +262,51 @@ Test(proxy_websocket, frames_pass_both_ways, .init = setup, .fini = teardown, .t
     sz_buf_fini(&got);
     sz_buf_fini(&e.got);
     http1_response_fini(&r);
+}
+
+Test(proxy_websocket, frames_pass_both_ways, .init = setup, .fini = teardown, .timeout = 60)
+{
+    pass_frames(false);
+}
+
+Test(proxy_websocket, frames_pass_over_tls, .init = setup, .fini = teardown, .timeout = 60)
+{
+    pass_frames(true);
+}
+
+/*
+ * An upstream that does not read stops the client, and the gateway holds little meanwhile: a client could otherwise
+ * make it store whatever it sends.
+ */
+static bool switch_and_stall(struct wire *w, const struct upstream_request *request, void *arg)
+{
+    (void)request;
+    (void)arg;
+    (void)wire_send(w, SZ_S(SWITCH "Sec-WebSocket-Accept: " ACCEPT "\r\n\r\n"));
+    poll(NULL, 0, 800);
+    return false;
+}
+
+Test(proxy_websocket, a_stalled_upstream_stops_the_client, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const struct upstream_script script = {.speak = switch_and_stall};
+    struct http1_response r = {0};
+    struct sz_buf frame = {0};
+    struct http1 c;
+    uint64_t sent = 0;
+
+    upstream_play(up, &script);
+    handshake(&c, "/ws/a", NULL, &r);
+    cr_assert_eq(r.status, 101);
+    put_frame(&frame, 1000000);
+    long before = gateway_status_kb(&gw, "VmRSS");
+    while (wire_send_by(&c.wire, sz_buf_slice(&frame), in_time(SZ_MS(400))) && sent < 1000000000)
+        sent += frame.n;
+    cr_expect_lt(sent, 64000000, "%llu", (unsigned long long)sent);
+    cr_expect_lt(gateway_status_kb(&gw, "VmRSS") - before, 32 * 1024);
+    http1_close(&c);
+    http1_response_fini(&r);
+    sz_buf_fini(&frame);
 }
 
 /* Opens a tunnel, lets it end by itself; the close code on both sides, and when. */
