@@ -93,6 +93,11 @@ void sz_http_free(struct sz_http **http)
     free(h);
 }
 
+struct sz_loop *sz_http_loop(const struct sz_http *http)
+{
+    return http->loop;
+}
+
 void sz_http_stats(const struct sz_http *http, struct sz_http_stats *out)
 {
     *out = (struct sz_http_stats){

@@ -259,6 +259,11 @@ struct sz_conf_http {               /* asking providers and other services; see 
     struct sz_span dns_ttl, idle;
 };
 
+struct sz_conf_breaker { /* of one dependency; see subzero/breaker.h */
+    uint32_t failures;   /* in a row, before it is not asked any more ... */
+    struct sz_span open; /* ... for so long */
+};
+
 struct sz_conf_fga {
     bool on;
     struct sz_slice model, tuples;           /* file paths; mode embedded */

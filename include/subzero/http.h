@@ -123,6 +123,8 @@ struct sz_http *sz_http_new(struct sz_http_shared *shared, struct sz_loop *loop)
 /* Calls under way are told CANCELLED, from inside; starts then give -ECANCELED.  Never inside a callback of its own. */
 void sz_http_free(struct sz_http **http);
 
+struct sz_loop *sz_http_loop(const struct sz_http *http);
+
 enum { SZ_HTTP_FULL = 1 };
 #define SZ_HTTP_CALLS_MAX 8192 /* under way in one client, waiting ones included */
 /*

@@ -127,6 +127,7 @@ void sz_metrics_expose(struct sz_buf *out)
 {
     for (unsigned m = 0; m < SZ_METRIC_COUNT; m++)
         add_metric(out, m);
+    sz_breakers_expose(out);
     /* Copied: nobody is called under the lock. */
     struct collector v[COLLECTORS_MAX];
     pthread_mutex_lock(&collectors.lock);

@@ -53,6 +53,9 @@ const struct sz_series_row *sz_series_first(enum sz_metric metric);
 void sz_process_init(void);
 void sz_process_expose(struct sz_buf *out);
 
+/* breakers.c */
+void sz_breakers_expose(struct sz_buf *out);
+
 /* expose.c */
 void sz_expose_head(struct sz_buf *out, const char *name, const char *type, const char *help);
 void sz_collectors_fini(void);
