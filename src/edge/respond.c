@@ -36,9 +36,13 @@ const char *sz_status_text(unsigned status)
 
 void sz_respond_headers(h2o_req_t *req, const struct sz_headers *headers)
 {
+    int as_token =
+        req->version >= 0x200; /* HPACK has short forms of h2o's tokens; HTTP/1 gains nothing by the search */
+    h2o_vector_reserve(&req->pool, &req->res.headers, req->res.headers.size + headers->n);
     for (size_t i = 0; i < headers->n; i++) {
         const struct sz_header *h = &headers->v[i];
-        h2o_add_header_by_str(&req->pool, &req->res.headers, h->name.p, h->name.n, 1, NULL, h->value.p, h->value.n);
+        h2o_add_header_by_str(&req->pool, &req->res.headers, h->name.p, h->name.n, as_token, NULL, h->value.p,
+                              h->value.n);
     }
 }
 
