@@ -39,7 +39,7 @@ static void on_dispose(void *arg)
     }
     if (x->counted)
         atomic_fetch_sub_explicit(&thread->server->gate.in_flight, 1, memory_order_relaxed);
-    thread->exchanges--;
+    sz_gauge_add(thread->index, thread->server->series.in_progress, -1);
     x->conn->open--;
     x->conn->since = sz_loop_now(thread->loop);
     if (!x->complete && x->req->version >= 0x200)
@@ -58,7 +58,7 @@ struct sz_exchange *sz_exchange_new(h2o_req_t *req, struct sz_edge_thread *threa
     x->conn = sz_conn_of_req(req);
     x->txn.worker = &thread->worker;
     x->txn.pool = &x->pool.super;
-    thread->exchanges++;
+    sz_gauge_add(thread->index, thread->server->series.in_progress, 1);
     x->conn->requests++;
     x->conn->open++;
     x->conn->reading = false;

@@ -21,7 +21,7 @@ static void register_series(struct sz_server_series *series)
     series->refused_bodies = sz_series1(SZ_METRIC_conn_refused, "buffered_bodies");
     series->admin_duration = sz_series1(SZ_METRIC_duration, "admin");
     series->reload_ok = sz_series(SZ_METRIC_reload_ok, NULL);
-    series->errors = sz_series1(SZ_METRIC_errors, "edge");
+    series->in_progress = sz_series(SZ_METRIC_in_progress, NULL);
 }
 
 struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_source source, struct sz_text *why)

@@ -20,7 +20,7 @@ struct sz_reloader;
 
 struct sz_server_series { /* counters of the edge, registered at the start */
     struct sz_series resets, refused_limit, refused_address, refused_proxy, refused_untrusted, refused_bodies;
-    struct sz_series admin_duration, reload_ok, errors;
+    struct sz_series admin_duration, reload_ok, in_progress;
 };
 
 /* Where a configuration comes from, at the start and at each reload.  Blocking.  NULL: mistakes in m. */

@@ -33,7 +33,6 @@ struct sz_edge_thread {
     size_t acceptors_n;
     struct sz_conn *conns;
     size_t connections;
-    size_t exchanges;        /* requests between their head and their last byte */
     struct sz_timer drained; /* looks again whether the last connection has gone */
     bool draining;
     struct sz_timer sweep; /* edge/sweep.c */

@@ -12,6 +12,8 @@ static void inside(const uint8_t *data, size_t size, struct sz_slice s)
     SZ_ASSERT(s.n <= 1 || (s.p >= p && s.p + s.n <= p + size));
 }
 
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct sz_head_limits limits = {.bytes = 4096, .fields = 64};
