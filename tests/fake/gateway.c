@@ -116,10 +116,15 @@ bool gateway_stop(struct gateway *g)
 
 bool gateway_logged(struct gateway *g, const char *text)
 {
-    size_t n;
-    char *log = file_read(g->proc.log, &n);
-    bool found = strstr(log, text) != NULL;
-    free(log);
+    bool found = false;
+    for (int i = 0; i < 40 && !found; i++) { /* the log's writer is a thread of its own */
+        size_t n;
+        char *log = file_read(g->proc.log, &n);
+        found = strstr(log, text) != NULL;
+        free(log);
+        if (!found)
+            pause_ms(50);
+    }
     return found;
 }
 

@@ -25,7 +25,7 @@ void gateway_rewrite(struct gateway *g, const char *yaml);
 bool gateway_reload(struct gateway *g);
 /* SIGTERM.  True: exit status 0 and no sanitizer's report (which is then on stderr). */
 bool gateway_stop(struct gateway *g);
-/* True when the log has the text. */
+/* True when the log has the text, or has it within 2 s. */
 bool gateway_logged(struct gateway *g, const char *text);
 /* GET of the admin listener: the whole raw answer, malloc'ed. */
 char *gateway_admin(struct gateway *g, const char *path);
