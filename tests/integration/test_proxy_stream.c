@@ -37,6 +37,9 @@ static void teardown(void)
     scratch_remove();
 }
 
+static const struct h2_field get[] = {H2_FIELD(":method", "GET"), H2_FIELD(":scheme", "http"), H2_FIELD(":path", "/"),
+                                      H2_FIELD(":authority", "h")};
+
 static int64_t ms_since(struct sz_mono start)
 {
     return sz_between(start, sz_mono_read()).us / 1000;
@@ -96,6 +99,26 @@ Test(proxy_stream, a_client_that_takes_nothing_is_cut, .init = setup, .fini = te
     wire_close(&w);
 }
 
+/* Over HTTP/2 the stream goes; its connection is of use again as soon as the client reads. */
+Test(proxy_stream, a_stalled_http2_stream_is_cut, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const struct upstream_script endless = {.stream = 1024 * MIB};
+    struct http2 c;
+
+    upstream_play(up, &endless);
+    cr_assert(h2_open(&c, gw.port));
+    uint32_t stream = h2_headers(&c, get, SZ_COUNT(get), H2_END_STREAM);
+    cr_assert(upstream_wait(up, 1, SZ_SEC(5)));
+    for (int i = 0; i < 400 && upstream_open(up) > 0; i++)
+        poll(NULL, 0, 20);
+    cr_expect_eq(upstream_open(up), 0);
+    upstream_play(up, NULL);
+    uint32_t next = h2_headers(&c, get, SZ_COUNT(get), H2_END_STREAM);
+    expect_h2_answer(h2_wait(&c, next, SZ_SEC(10)), 200, "", "the next stream");
+    cr_expect(h2_wait(&c, stream, SZ_SEC(1))->reset);
+    h2_close(&c);
+}
+
 /* Slow is not stalled: at 16 KiB every 50 ms a client makes progress all the time. */
 Test(proxy_stream, a_slow_client_is_not_cut, .init = setup, .fini = teardown, .timeout = 60)
 {
@@ -117,8 +140,6 @@ Test(proxy_stream, a_client_that_leaves_takes_its_upstream_along, .init = setup,
 {
     static const struct upstream_script endless = {.stream = 1024 * MIB};
     static const struct upstream_script hangs = {.fault_at = UPSTREAM_AT_HEAD, .fault = UPSTREAM_HANG};
-    static const struct h2_field get[] = {H2_FIELD(":method", "GET"), H2_FIELD(":scheme", "http"),
-                                          H2_FIELD(":path", "/"), H2_FIELD(":authority", "h")};
     struct wire w;
     struct http2 c;
 
@@ -201,7 +222,7 @@ Test(proxy_stream, events_are_not_held_back, .init = setup, .fini = teardown, .t
     static const struct upstream_script script = {.speak = send_events}, silent = {.speak = send_head_and_wait};
     struct wire w;
     char buf[4096];
-    int events = 0;
+    int events = 0, prompt = 0;
 
     upstream_play(up, &script);
     open_events(&w, "/", NULL);
@@ -213,15 +234,16 @@ Test(proxy_stream, events_are_not_held_back, .init = setup, .fini = teardown, .t
         if (data == NULL)
             continue;
         int64_t late = sz_mono_read().us - strtoll(data + 6, NULL, 10);
-        cr_expect_lt(late, 50000, "%lld us", (long long)late);
+        prompt += late < 50000;
         events++;
     }
+    cr_expect_geq(prompt, 3, "%d of 10: a busy machine delays some, a buffer delays all", prompt);
     wire_close(&w);
     upstream_play(up, &silent);
     open_events(&w, "/", NULL);
     struct sz_mono start = sz_mono_read();
     cr_expect_gt(wire_read(&w, buf, sizeof(buf), in_time(SZ_SEC(2))), 0, "the head comes before the first event");
-    cr_expect_lt(ms_since(start), 200);
+    cr_expect_lt(ms_since(start), 800); /* the idle timeout would end it after 1 s */
     wire_close(&w);
 }
 
