@@ -72,13 +72,13 @@ static enum sz_step judge(struct sz_txn *txn)
 /* ---- verifying ------------------------------------------------------------------------------------- */
 
 /*
- * What only new keys can heal is kept: their generation ends it.  What time heals is not: a wall clock that is
- * set right would have to wait for the entry, and only the issuer itself can sign such tokens.
+ * What only new keys can heal is kept: their generation ends it.  What the wall clock decides is not, too early and
+ * too late alike: a clock that is set right would have to wait for the entry, and only the issuer can sign such tokens.
  */
 static void keep_rejection(struct sz_txn *txn, const struct sz_verified *verified)
 {
     struct sz_mono now = sz_loop_now(txn->worker->loop);
-    if (verified->heals && verified->heals_at > 0)
+    if ((verified->heals && verified->heals_at > 0) || verified->reason == SZ_REASON_expired_token)
         return;
     sz_reject_cache_put(txn->worker->gate->rejects, txn->fingerprint, sz_issuers_generation(txn->snapshot->issuers),
                         verified->reason, now, sz_after(now, txn->snapshot->conf->cache.negative_ttl));
