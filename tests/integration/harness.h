@@ -6,6 +6,8 @@
 #define INTEGRATION_HARNESS_H
 
 #include <criterion/criterion.h>
+#include <poll.h>
+#include <unistd.h>
 
 #include "fake/gateway.h"
 #include "fake/http1.h"
@@ -39,6 +41,17 @@ static inline void expect_h2_answer(const struct h2_response *r, int status, con
 static inline void stop_gateway(struct gateway *g)
 {
     cr_expect(gateway_stop(g), "the gateway did not end well");
+}
+
+/*
+ * The release build beside ours, for figures that a sanitizer distorts; NULL when it has not been built.  Of whatever
+ * age: what must hold is asserted on SZ_BINARY as well.
+ */
+static inline const char *release_binary(void)
+{
+    static const char path[] = SZ_SOURCE_DIR "/build/release/subzero";
+
+    return access(path, X_OK) == 0 ? path : NULL;
 }
 
 #endif
