@@ -9,6 +9,7 @@
 #include "edge/connection.h"
 #include "edge/h2_streams.h"
 #include "edge/overrides.h"
+#include "edge/server.h"
 #include "edge/thread.h"
 
 #define EVERY SZ_SEC(1)
@@ -45,7 +46,7 @@ static bool http2_overdue(h2o_http2_conn_t *h2, struct sz_span most)
 static void on_sweep(struct sz_timer *timer)
 {
     struct sz_edge_thread *thread = SZ_CONTAINER(timer, struct sz_edge_thread, sweep);
-    const struct sz_conf_limits *limits = &sz_worker_snapshot(&thread->worker)->conf->limits;
+    const struct sz_conf_limits *limits = &thread->server->boot->conf->limits; /* as h2o's own: from the start */
     struct sz_mono now = sz_loop_now(thread->loop);
 
     for (struct sz_conn *conn = thread->conns; conn != NULL; conn = conn->next) {
