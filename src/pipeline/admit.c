@@ -22,9 +22,13 @@ static bool is_request_id(struct sz_slice id)
     return true;
 }
 
-/* A trusted peer's id is kept, so that one request has one name across hops; anybody else gets a fresh one. */
+/*
+ * A trusted peer's id is kept, so that one request has one name across hops; anybody else gets a fresh one.  The number
+ * grows either way: trace ids and the sampling of the log are made from it.
+ */
 void sz_request_id(struct sz_txn *txn)
 {
+    uint64_t seq = ++txn->worker->request_seq;
     unsigned count = 0;
     struct sz_slice given = SZ_NONE;
     if (txn->from.peer_trusted)
@@ -32,7 +36,6 @@ void sz_request_id(struct sz_txn *txn)
     if (count == 1 && is_request_id(given)) {
         txn->request_id = given;
     } else {
-        uint64_t seq = ++txn->worker->request_seq;
         uint8_t bytes[12];
         memcpy(bytes, txn->worker->id_seed, 8);
         for (int i = 0; i < 4; i++)

@@ -105,3 +105,17 @@ Test(admit, methods_are_upper_case)
     cr_expect_eq(kit_reason(&kit, &(struct kit_request){.method = "PROPFIND", .target = "/files/x"}),
                  SZ_REASON_allowed);
 }
+
+/* Requests are told apart by their number also where the proxy in front of us has named them already. */
+Test(admit, every_request_is_counted)
+{
+    struct kit_request r = {.target = "/files/x", .peer = "10.0.0.9"};
+    r.headers[0] = "x-request-id: given";
+    struct sz_txn *first = kit_run(&kit, &r), *second = kit_run(&kit, &r);
+    cr_assert_str_eq(kit_header(&kit, &first->forward.headers, "x-request-id"), "given");
+    cr_assert_str_neq(kit_header(&kit, &first->forward.headers, "traceparent"),
+                      kit_header(&kit, &second->forward.headers, "traceparent"));
+    cr_assert_eq(kit.worker.request_seq, 2);
+    kit_end(first);
+    kit_end(second);
+}
