@@ -5,6 +5,8 @@
  */
 #include "pipeline/plan.h"
 
+#include <stdlib.h>
+
 const struct sz_slice sz_own_headers[] = {
     {"x-subzero-subject", 17}, {"x-subzero-client", 16}, {"x-subzero-scopes", 16},    {"x-subzero-issuer", 16},
     {"x-subzero-tenant", 16},  {"x-request-id", 12},     {"x-subzero-assertion", 19},
@@ -109,18 +111,29 @@ static struct sz_slice join(const struct sz_strings *words, struct sz_pool *pool
     return out;
 }
 
-static void plan_route(struct sz_route_plan *plan, const struct sz_conf_route *route, const struct names *all,
-                       struct sz_pool *pool)
+/* What every route strips, what this one adds, and Authorization unless it is kept. */
+static void strip_set(struct sz_nameset *set, const struct names *all, struct sz_strings more, bool keep_authorization,
+                      struct sz_pool *pool)
 {
-    struct sz_slice *names = sz_pool_alloc(pool, (all->n + route->strip_headers.n + 1) * sizeof(*names));
+    struct sz_slice *names = sz_xcalloc(all->n + more.n + 1, sizeof(*names));
     size_t n = 0;
     for (; n < all->n; n++)
         names[n] = all->v[n];
-    for (size_t i = 0; i < route->strip_headers.n; i++)
-        names[n++] = route->strip_headers.v[i];
-    if (!route->keep_authorization)
+    for (size_t i = 0; i < more.n; i++)
+        names[n++] = more.v[i];
+    if (!keep_authorization)
         names[n++] = SZ_S("authorization");
-    sz_nameset_build(&plan->strip, names, n, pool);
+    sz_nameset_build(set, names, n, pool);
+    free(names);
+}
+
+/* usual: by keep_authorization; shared by the routes that add nothing, or ten thousand of them would hold 50 MB. */
+static void plan_route(struct sz_route_plan *plan, const struct sz_conf_route *route, const struct names *all,
+                       const struct sz_nameset usual[2], struct sz_pool *pool)
+{
+    plan->strip = usual[route->keep_authorization];
+    if (route->strip_headers.n > 0)
+        strip_set(&plan->strip, all, route->strip_headers, route->keep_authorization, pool);
     plan->scope_list = join(&route->scope_names, pool);
     plan->label = sz_pool_strdup(pool, route->id);
 }
@@ -129,11 +142,14 @@ struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool)
 {
     struct sz_plan *plan = sz_pool_zalloc(pool, sizeof(*plan));
     struct names all = {.v = sz_pool_alloc(pool, count_headers(conf) * sizeof(*all.v))};
+    struct sz_nameset usual[2];
     collect(conf, &all, plan);
+    for (int keep = 0; keep < 2; keep++)
+        strip_set(&usual[keep], &all, (struct sz_strings){0}, keep, pool);
     plan->routes = sz_pool_zalloc(pool, conf->routes_n * sizeof(*plan->routes));
     for (size_t i = 0; i < conf->routes_n; i++)
-        plan_route(&plan->routes[i], &conf->routes[i], &all, pool);
-    sz_nameset_build(&plan->unmatched.strip, all.v, all.n, pool);
+        plan_route(&plan->routes[i], &conf->routes[i], &all, usual, pool);
+    plan->unmatched.strip = usual[1];
     plan->unmatched.label = "none";
     return plan;
 }
