@@ -39,7 +39,7 @@ static socklen_t to_sockaddr(struct sz_addr ip, uint16_t port, struct sockaddr_s
 
 static uint16_t bound_port(int fd)
 {
-    struct sockaddr_storage ss;
+    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
     socklen_t len = sizeof(ss);
     if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
         return 0;
