@@ -112,6 +112,8 @@ void sz_ask_user_node(struct sz_ask *a, uint32_t node, uint16_t type, uint16_t r
     a->user_form = relation == 0         ? a->p->plain_form[type]
                    : relation == SZ_WILD ? a->wild_form
                                          : sz_program_form(a->p, type, relation);
+    a->reach[0] = a->p->reach + a->user_form * a->p->reach_words;
+    a->reach[1] = a->p->reach + a->wild_form * a->p->reach_words; /* row 0, of no form, is empty */
     a->groups_key = 0;
 }
 

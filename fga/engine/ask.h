@@ -38,6 +38,7 @@ struct sz_ask {
     uint32_t user;
     uint16_t user_type, user_relation; /* relation: 0 plain, SZ_WILD, or a userset's */
     uint16_t user_form, wild_form;     /* wild_form: type:* of the user's type; 0 for a userset */
+    const uint64_t *reach[2];          /* which relations the two forms can have */
 
     uint64_t steps; /* left */
 
@@ -93,6 +94,11 @@ static inline const struct sz_block *sz_ask_reverse(const struct sz_ask *a, uint
 struct sz_slice sz_ask_name(const struct sz_ask *a, uint32_t node);
 uint16_t sz_ask_type(const struct sz_ask *a, uint32_t node);
 
+static inline bool sz_ask_reaches(const struct sz_ask *a, uint16_t rel)
+{
+    return ((a->reach[0][rel / 64] | a->reach[1][rel / 64]) >> rel % 64 & 1) != 0;
+}
+
 /* ---- answers ---- */
 
 /* CYCLE is a NO that came about by meeting a question that is being answered already. */
@@ -124,14 +130,15 @@ struct sz_tupleiter {
     uint32_t cond_id;            /* stored */
     const struct sz_cinst *cond; /* contextual */
 };
-static inline struct sz_tupleiter sz_tuples(const struct sz_ask *a, const struct sz_block *b, uint32_t object,
-                                            uint16_t relation, uint16_t form)
+static inline void sz_tuples_begin(struct sz_tupleiter *it, const struct sz_block *b, uint32_t object,
+                                   uint16_t relation, uint16_t form)
 {
-    (void)a;
-    return (struct sz_tupleiter){.stored = sz_row_iter(sz_block_row(b, sz_row_key(relation, form))),
-                                 .object = object,
-                                 .relation = relation,
-                                 .form = form};
+    sz_block_row(b, sz_row_key(relation, form), &it->stored.row);
+    sz_row_begin(&it->stored);
+    it->contextual = 0;
+    it->object = object;
+    it->relation = relation;
+    it->form = form;
 }
 bool sz_tuples_next(const struct sz_ask *a, struct sz_tupleiter *it);
 static inline enum sz_answer sz_tuples_admits(struct sz_ask *a, const struct sz_direct *d,

@@ -3,9 +3,8 @@
  */
 #include <stdlib.h>
 
+#include "fga/engine/pages.h"
 #include "fga/engine/store.h"
-
-enum { SLAB = 1 << 20 };
 
 static size_t payload_words(uint32_t n)
 {
@@ -26,25 +25,26 @@ static struct sz_big *big_of(const uint32_t *words)
     return big;
 }
 
-static struct sz_rowref make_ref(uint32_t n, const uint32_t *words)
+static void make_ref(uint32_t n, const uint32_t *words, struct sz_rowref *out)
 {
-    struct sz_rowref ref = {.n = n & SZ_ROW_N, .subjects = words};
-    if ((n & SZ_ROW_BIG) != 0)
-        ref.big = big_of(words);
-    else if ((n & SZ_ROW_COND) != 0)
-        ref.conds = words + ref.n;
-    return ref;
+    out->n = n & SZ_ROW_N;
+    out->subjects = words;
+    out->conds = (n & SZ_ROW_COND) != 0 ? words + out->n : NULL;
+    out->times = NULL;
+    out->big = (n & SZ_ROW_BIG) != 0 ? big_of(words) : NULL;
 }
 
-struct sz_rowref sz_block_row(const struct sz_block *b, uint32_t key)
+void sz_block_row(const struct sz_block *b, uint32_t key, struct sz_rowref *out)
 {
     if (b != NULL) {
         const uint32_t *words = words_of(b);
         for (size_t i = 0; i < b->n_rows; words += payload_words(b->rows[i].n), i++)
-            if (b->rows[i].key == key)
-                return make_ref(b->rows[i].n, words);
+            if (b->rows[i].key == key) {
+                make_ref(b->rows[i].n, words, out);
+                return;
+            }
     }
-    return (struct sz_rowref){0};
+    *out = (struct sz_rowref){0};
 }
 
 struct sz_rowref sz_block_at(const struct sz_block *b, size_t at)
@@ -54,7 +54,7 @@ struct sz_rowref sz_block_at(const struct sz_block *b, size_t at)
     size_t before = 0;
     for (size_t i = 0; i < b->n_rows; words += payload_words(b->rows[i].n), i++) {
         if (i == at)
-            ref = make_ref(b->rows[i].n, words);
+            make_ref(b->rows[i].n, words, &ref);
         if (i < at && (b->rows[i].n & SZ_ROW_BIG) == 0)
             before += b->rows[i].n & SZ_ROW_N;
     }
@@ -64,32 +64,14 @@ struct sz_rowref sz_block_at(const struct sz_block *b, size_t at)
     return ref;
 }
 
-static bool find_sorted(const uint32_t *v, uint32_t n, uint32_t x, uint32_t *at)
+bool sz_big_has(const struct sz_big *big, uint32_t subject, uint32_t *cond)
 {
-    const uint32_t *base = v;
-    while (n > 1) { /* no branch to mispredict: the half is chosen by a conditional move */
-        uint32_t half = n / 2;
-        base = base[half] <= x ? base + half : base;
-        n -= half;
-    }
-    *at = (uint32_t)(base - v);
-    return n == 1 && *base == x;
-}
-
-bool sz_row_has(const struct sz_rowref *row, uint32_t subject, uint32_t *cond)
-{
-    const uint32_t *v = row->subjects, *conds = row->conds;
-    uint32_t n = row->n, at;
-    if (row->big != NULL) {
-        const struct sz_chunk *c = row->big->chunks[sz_big_hash(subject) >> row->big->shift];
-        v = c->v;
-        n = c->n;
-        conds = c->conds != 0 ? c->v + c->n : NULL;
-    }
-    if (n == 0 || !find_sorted(v, n, subject, &at))
+    const struct sz_chunk *c = big->chunks[sz_big_hash(subject) >> big->shift];
+    uint32_t at;
+    if (c->n == 0 || !sz_sorted_find(c->v, c->n, subject, &at))
         return false;
     if (cond != NULL)
-        *cond = conds != NULL ? conds[at] : 0;
+        *cond = c->conds != 0 ? c->v[c->n + at] : 0;
     return true;
 }
 
@@ -191,7 +173,7 @@ static void retire_all_chunks(struct sz_store *s, struct sz_big *big)
 
 static size_t row_entries(struct sz_rowref row, uint32_t key, uint32_t block_time, struct sz_entry_value *out)
 {
-    struct sz_rowiter it = sz_row_iter(row);
+    struct sz_rowiter it = {.row = row};
     size_t n = 0;
     while (sz_row_next(&it))
         out[n++] = (struct sz_entry_value){key, it.subject, it.cond, it.time != 0 ? it.time : block_time};
@@ -251,9 +233,10 @@ static uint32_t row_n(const struct row_source *r)
 static void *slab_alloc(struct sz_store *s, size_t size)
 {
     size = (size + 7) & ~(size_t)7;
-    if (s->n_slabs == 0 || s->slab_used + size > SLAB) {
+    if (s->n_slabs == 0 || s->slab_used + size > SZ_SLAB) {
         s->slabs = sz_xrealloc(s->slabs, (s->n_slabs + 1) * sizeof(*s->slabs));
-        s->slabs[s->n_slabs++] = sz_xmalloc(SLAB);
+        s->slabs[s->n_slabs] = s->n_slabs == 0 ? sz_xmalloc(SZ_SLAB) : sz_pages_alloc(SZ_SLAB);
+        s->n_slabs++;
         s->slab_used = 0;
     }
     void *p = s->slabs[s->n_slabs - 1] + s->slab_used;
@@ -275,7 +258,7 @@ static struct sz_block *assemble(struct sz_store *s, const struct row_source *ro
     }
     size_t size =
         sizeof(struct sz_block) + n_rows * sizeof(struct sz_row) + (words + (times ? plain : 0)) * sizeof(uint32_t);
-    slab = slab && size < SLAB / 16;
+    slab = slab && size < SZ_SLAB / 16;
     struct sz_block *b = slab ? slab_alloc(s, size) : sz_xmalloc(size);
     *b = (struct sz_block){.time = time,
                            .n_rows = (uint16_t)n_rows,

@@ -61,7 +61,7 @@ enum sz_answer sz_ask_relation(struct sz_ask *a, uint32_t object, uint16_t rel, 
         return SZ_CYCLE;
     if (a->user == object && a->user_relation == r->relation) /* a userset is a member of itself */
         return SZ_YES;
-    if (!sz_reaches(a->p, a->user_form, rel) && (a->wild_form == 0 || !sz_reaches(a->p, a->wild_form, rel)))
+    if (!sz_ask_reaches(a, rel))
         return SZ_NO;
     if (!spend(a))
         return SZ_OUT_OF_STEPS;
@@ -114,7 +114,8 @@ static enum sz_answer exact_tuple(struct sz_ask *a, const struct sz_block *b, ui
     const struct sz_ctuple *t = contextual_tuple(a, object, r->relation); /* hides the stored one */
     if (t != NULL)
         return t->cond == NULL ? (d->bare ? SZ_YES : SZ_NO) : sz_ask_condition(a, d, t->cond);
-    struct sz_rowref row = sz_block_row(b, sz_row_key(r->relation, a->user_form));
+    struct sz_rowref row;
+    sz_block_row(b, sz_row_key(r->relation, a->user_form), &row);
     return sz_row_has(&row, a->user, &cond) ? sz_ask_admits(a, d, cond) : SZ_NO;
 }
 
@@ -123,7 +124,8 @@ static enum sz_answer everybody(struct sz_ask *a, const struct sz_block *b, uint
     const struct sz_direct *d = a->wild_form == 0 ? NULL : sz_direct_find(r, a->wild_form);
     if (d == NULL)
         return SZ_NO;
-    struct sz_tupleiter it = sz_tuples(a, b, object, r->relation, a->wild_form);
+    struct sz_tupleiter it;
+    sz_tuples_begin(&it, b, object, r->relation, a->wild_form);
     enum sz_answer answer = SZ_NO;
     while (sz_tuples_next(a, &it)) {
         enum sz_answer one = sz_tuples_admits(a, d, &it);
@@ -147,13 +149,14 @@ static bool fetch_groups(struct sz_ask *a, const struct sz_direct *d)
     const struct sz_crel *m = &a->p->rels[d->target];
     const struct sz_direct *plain = sz_direct_find(m, a->user_form), *wild = sz_direct_find(m, a->wild_form);
     a->groups_key = key;
-    a->groups = a->everybodys = (struct sz_rowref){0};
+    a->groups.n = a->everybodys.n = 0;
+    a->groups.big = a->everybodys.big = NULL;
+    a->groups.conds = a->everybodys.conds = NULL;
     if (plain != NULL)
-        a->groups = sz_block_row(sz_ask_reverse(a, a->user), key);
-    if (wild != NULL && a->user_relation != SZ_WILD) {
-        uint32_t star = sz_wildcard_node(a->view.store, a->user_type);
-        a->everybodys = star == SZ_NO_NODE ? a->everybodys : sz_block_row(sz_ask_reverse(a, star), key);
-    }
+        sz_block_row(sz_ask_reverse(a, a->user), key, &a->groups);
+    uint32_t star = wild != NULL ? sz_wildcard_node(a->view.store, a->user_type) : SZ_NO_NODE;
+    if (star != SZ_NO_NODE)
+        sz_block_row(sz_ask_reverse(a, star), key, &a->everybodys);
     /* Older tuples may carry conditions, which this model does not admit: then each tuple has to be looked at. */
     a->groups_usable = !sz_row_conditional(&a->groups) && !sz_row_conditional(&a->everybodys);
     return a->groups_usable;
@@ -164,15 +167,37 @@ static bool in_groups(const struct sz_ask *a, uint32_t group)
     return sz_row_has(&a->groups, group, NULL) || sz_row_has(&a->everybodys, group, NULL);
 }
 
+/* A row of usersets that are plain membership, without conditions: is the user in one of the groups? */
+static enum sz_answer any_of_groups(struct sz_ask *a, const struct sz_rowref *row)
+{
+    if (a->groups.n + a->everybodys.n == 0)
+        return SZ_NO;
+    if (a->steps < row->n)
+        return SZ_OUT_OF_STEPS;
+    a->steps -= row->n;
+    for (uint32_t i = 0; i < row->n; i++)
+        if (in_groups(a, row->subjects[i]))
+            return SZ_YES;
+    return SZ_NO;
+}
+
 /* One form of userset in the row; held_back: conditions could not be told for some, passed: some held. */
 static enum sz_answer usersets_of_form(struct sz_ask *a, const struct sz_block *b, uint32_t object,
                                        const struct sz_crel *r, const struct sz_direct *d, unsigned depth,
                                        bool *held_back, bool *passed)
 {
-    struct sz_tupleiter it = sz_tuples(a, b, object, r->relation, d->form);
+    struct sz_tupleiter it;
     struct sum sum = {0};
+    sz_tuples_begin(&it, b, object, r->relation, d->form);
+    const struct sz_rowref *row = &it.stored.row;
+    if (row->n == 0 && a->n_ctuples == 0)
+        return SZ_NO;
     bool by_groups = a->p->rels[d->target].members_only && a->user_relation == 0 && a->n_ctuples == 0 &&
-                     depth + 1 < SZ_DEPTH_MAX && it.stored.row.n > 0 && fetch_groups(a, d);
+                     depth + 1 < SZ_DEPTH_MAX && fetch_groups(a, d);
+    if (by_groups && d->bare && row->big == NULL && row->conds == NULL) {
+        *passed = true;
+        return any_of_groups(a, row);
+    }
     while (sz_tuples_next(a, &it)) {
         if (!spend(a))
             return SZ_OUT_OF_STEPS;
@@ -205,15 +230,29 @@ static enum sz_answer usersets(struct sz_ask *a, const struct sz_block *b, uint3
     return sum_up(&sum);
 }
 
+/* The first parent, which is asked next when nothing is found here: its memory is called for while we look. */
+static struct sz_node_info *next_parent(const struct sz_ask *a, const struct sz_block *b, const struct sz_crel *r)
+{
+    struct sz_rowref row;
+    if (r->parent_key == 0)
+        return NULL;
+    sz_block_row(b, r->parent_key, &row);
+    return row.n == 0 || row.big != NULL ? NULL : sz_node(a->view.store, row.subjects[0]);
+}
+
 static enum sz_answer direct(struct sz_ask *a, uint32_t object, const struct sz_crel *r, unsigned depth)
 {
     const struct sz_block *b = sz_ask_block(a, object);
     struct sum sum = {0};
     if (b == NULL && a->n_ctuples == 0)
         return SZ_NO;
+    struct sz_node_info *ahead = next_parent(a, b, r);
+    __builtin_prefetch(ahead);
     enum sz_answer one = exact_tuple(a, b, object, r);
     if (decides_union(&sum, one))
         return one;
+    if (ahead != NULL)
+        __builtin_prefetch(atomic_load_explicit(&ahead->fwd, memory_order_relaxed));
     one = everybody(a, b, object, r);
     if (decides_union(&sum, one))
         return one;
@@ -233,7 +272,8 @@ static enum sz_answer parents(struct sz_ask *a, uint32_t object, const struct sz
     bool held_back = false, passed = false;
     for (uint16_t i = 0; i < tupleset->n_direct; i++) {
         const struct sz_direct *d = &tupleset->direct[i];
-        struct sz_tupleiter it = sz_tuples(a, b, object, tupleset->relation, d->form);
+        struct sz_tupleiter it;
+        sz_tuples_begin(&it, b, object, tupleset->relation, d->form);
         while (sz_tuples_next(a, &it)) {
             if (!spend(a))
                 return SZ_OUT_OF_STEPS;

@@ -66,6 +66,8 @@ static bool find_names(struct sz_ask *a, const struct sz_tuple_key *k, struct na
     sz_name_prefetch(a->view.names, ho);
     uint64_t hu = sz_name_hash(s, user);
     sz_name_prefetch(a->view.names, hu);
+    sz_name_prefetch_entry(s, a->view.names, ho);
+    sz_name_prefetch_entry(s, a->view.names, hu);
     out->object = sz_name_find(s, a->view.names, k->object, ho);
     out->user = sz_name_find(s, a->view.names, user, hu);
     if (out->object == SZ_NO_NODE || out->user == SZ_NO_NODE || hash >= 0)

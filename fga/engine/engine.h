@@ -90,7 +90,8 @@ struct sz_write {
 int sz_engine_write(struct sz_engine *e, const struct sz_program *p, const struct sz_write *w, struct sz_wall now,
                     struct sz_fault *fault) SZ_MUST_CHECK;
 
-/* Loading many tuples: begin, add each (checked like a write; one that is there already is skipped), end. */
+/* Loading many tuples: begin, add each (checked like a write; one that is there already is skipped), end.  Not in the
+ * change log. */
 struct sz_loader;
 struct sz_loader *sz_loader_begin(struct sz_engine *e, const struct sz_program *p, struct sz_wall now);
 int sz_loader_add(struct sz_loader *l, const struct sz_tuple_key *key, struct sz_fault *fault) SZ_MUST_CHECK;

@@ -53,7 +53,8 @@ static json_t *direct(const struct expander *x)
     const struct sz_block *b = sz_ask_block(x->a, x->node);
     for (uint16_t i = 0; i < x->rel->n_direct; i++) {
         const struct sz_direct *d = &x->rel->direct[i];
-        struct sz_tupleiter it = sz_tuples(x->a, b, x->node, x->rel->relation, d->form);
+        struct sz_tupleiter it;
+        sz_tuples_begin(&it, b, x->node, x->rel->relation, d->form);
         while (sz_tuples_next(x->a, &it)) {
             struct sz_slice name = sz_ask_name(x->a, it.subject);
             if (admitted(x->a, d, &it))
@@ -70,7 +71,8 @@ static json_t *ttu(const struct expander *x, const struct sz_cex *e)
     const struct sz_crel *tupleset = &x->a->p->rels[e->tupleset];
     const struct sz_block *b = sz_ask_block(x->a, x->node);
     for (uint16_t i = 0; i < tupleset->n_direct; i++) {
-        struct sz_tupleiter it = sz_tuples(x->a, b, x->node, tupleset->relation, tupleset->direct[i].form);
+        struct sz_tupleiter it;
+        sz_tuples_begin(&it, b, x->node, tupleset->relation, tupleset->direct[i].form);
         while (sz_tuples_next(x->a, &it))
             if (admitted(x->a, &tupleset->direct[i], &it))
                 json_array_append_new(

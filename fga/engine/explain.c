@@ -62,8 +62,7 @@ static void explain_relation(struct explainer *x, uint32_t object, uint16_t rel,
         return;
     if (answer == SZ_CYCLE || depth >= SZ_DEPTH_MAX || (x->a->user == object && x->a->user_relation == r->relation))
         return;
-    if (!sz_reaches(x->a->p, x->a->user_form, rel) &&
-        (x->a->wild_form == 0 || !sz_reaches(x->a->p, x->a->wild_form, rel))) {
+    if (!sz_ask_reaches(x->a, rel)) {
         SAY(x, indent + 1, "no user of this type can have it");
         return;
     }
@@ -113,7 +112,8 @@ static void explain_tuples(struct explainer *x, uint32_t object, const struct sz
     for (uint16_t i = 0; i < r->n_direct; i++) {
         const struct sz_direct *d = &r->direct[i];
         uint16_t follow = ttu != NULL ? ttu->parents[i] : d->target;
-        struct sz_tupleiter it = sz_tuples(x->a, b, object, r->relation, d->form);
+        struct sz_tupleiter it;
+        sz_tuples_begin(&it, b, object, r->relation, d->form);
         while ((ttu == NULL || follow != SZ_NO_REL) && x->lines < LINES_MAX && sz_tuples_next(x->a, &it))
             if (explain_tuple(x, object, r, d, &it, follow, answer == SZ_YES, depth, indent) && answer == SZ_YES)
                 return;

@@ -5,6 +5,7 @@
  */
 #include <stdlib.h>
 
+#include "fga/engine/pages.h"
 #include "fga/engine/store.h"
 
 #define ROTL(x, b) ((x) << (b) | (x) >> (64 - (b)))
@@ -56,11 +57,16 @@ uint64_t sz_name_hash(const struct sz_store *s, struct sz_slice name)
 }
 
 /* A stored name: its length in two bytes, then the bytes. */
-static struct sz_slice name_at(const struct sz_store *s, uint32_t offset)
+static const char *name_bytes(const struct sz_store *s, uint32_t offset)
 {
     size_t at = (size_t)offset << 3;
     const char *chunk = atomic_load_explicit(&s->name_chunks[at >> SZ_NAME_CHUNK_BITS], memory_order_acquire);
-    const char *p = chunk + (at & (((size_t)1 << SZ_NAME_CHUNK_BITS) - 1));
+    return chunk + (at & (((size_t)1 << SZ_NAME_CHUNK_BITS) - 1));
+}
+
+static struct sz_slice name_at(const struct sz_store *s, uint32_t offset)
+{
+    const char *p = name_bytes(s, offset);
     uint16_t n;
     memcpy(&n, p, sizeof(n));
     return sz_slice(p + sizeof(n), n);
@@ -74,6 +80,21 @@ struct sz_slice sz_node_name(const struct sz_store *s, uint32_t id)
 static uint32_t tag_of(uint64_t hash)
 {
     return (uint32_t)hash | 1; /* 0 marks an empty slot */
+}
+
+void sz_name_prefetch_entry(const struct sz_store *s, const struct sz_names *names, uint64_t hash)
+{
+    uint32_t tag = tag_of(hash);
+    for (uint32_t i = (uint32_t)(hash >> 32) & names->mask;; i = (i + 1) & names->mask) {
+        const struct sz_slot *slot = &names->slots[i];
+        uint32_t found = __atomic_load_n(&slot->tag, __ATOMIC_ACQUIRE);
+        if (found == tag) {
+            __builtin_prefetch(name_bytes(s, slot->name));
+            __builtin_prefetch(sz_node(s, slot->node));
+        }
+        if (found == tag || found == 0)
+            return;
+    }
 }
 
 uint32_t sz_name_find(const struct sz_store *s, const struct sz_names *names, struct sz_slice name, uint64_t hash)
@@ -99,22 +120,38 @@ static void insert(struct sz_names *names, struct sz_slot slot, uint64_t hash)
     __atomic_store_n(&names->slots[i].tag, slot.tag, __ATOMIC_RELEASE); /* readers see the rest with it */
 }
 
-static struct sz_names *new_names(uint32_t slots)
+static size_t names_size(uint32_t slots)
 {
-    struct sz_names *names = sz_xcalloc(1, sizeof(*names) + (size_t)slots * sizeof(struct sz_slot));
+    return sizeof(struct sz_names) + (size_t)slots * sizeof(struct sz_slot);
+}
+
+struct sz_names *sz_names_new(uint32_t slots)
+{
+    size_t size = names_size(slots);
+    struct sz_names *names = size >= SZ_PAGE_HUGE ? sz_pages_alloc(size) : sz_xcalloc(1, size);
     names->mask = slots - 1;
     return names;
+}
+
+void sz_names_free(void *p)
+{
+    struct sz_names *names = p;
+    size_t size = names_size(names->mask + 1);
+    if (size >= SZ_PAGE_HUGE)
+        sz_pages_free(names, size);
+    else
+        free(names);
 }
 
 static void grow_names(struct sz_store *s)
 {
     struct sz_names *old = atomic_load_explicit(&s->names, memory_order_relaxed);
-    struct sz_names *new = new_names((old->mask + 1) * 2);
+    struct sz_names *new = sz_names_new((old->mask + 1) * 2);
     for (uint32_t i = 0; i <= old->mask; i++)
         if (old->slots[i].tag != 0)
             insert(new, old->slots[i], sz_name_hash(s, name_at(s, old->slots[i].name)));
     atomic_store_explicit(&s->names, new, memory_order_release);
-    sz_retire(s, old, free, NULL);
+    sz_retire(s, old, sz_names_free, NULL);
 }
 
 /* Room for the name; its offset in units of 8. */
@@ -127,7 +164,8 @@ static uint32_t store_name(struct sz_store *s, struct sz_slice name)
         if (chunk >= SZ_NAME_CHUNKS)
             return UINT32_MAX;
         s->name_at = chunk << SZ_NAME_CHUNK_BITS;
-        atomic_store_explicit(&s->name_chunks[chunk], sz_xmalloc(chunk_size), memory_order_release);
+        atomic_store_explicit(&s->name_chunks[chunk], chunk == 0 ? sz_xmalloc(chunk_size) : sz_pages_alloc(chunk_size),
+                              memory_order_release);
         if (chunk == 0)
             s->name_at = 8; /* so that "nothing used yet" stays distinct */
     }
@@ -153,7 +191,9 @@ uint32_t sz_name_add(struct sz_store *s, struct sz_slice name, uint16_t type, bo
         return SZ_NO_NODE;
     id = s->n_nodes++;
     if ((id & (SZ_SEGMENT - 1)) == 0)
-        atomic_store_explicit(&s->segments[id >> SZ_SEGMENT_BITS], sz_xcalloc(SZ_SEGMENT, sizeof(struct sz_node_info)),
+        atomic_store_explicit(&s->segments[id >> SZ_SEGMENT_BITS],
+                              id == 0 ? sz_xcalloc(SZ_SEGMENT, sizeof(struct sz_node_info))
+                                      : sz_pages_alloc(SZ_SEGMENT * sizeof(struct sz_node_info)),
                               memory_order_release);
     struct sz_node_info *node = sz_node(s, id);
     node->name = offset;
@@ -213,9 +253,4 @@ uint16_t sz_form_add(struct sz_store *s, uint16_t type, uint16_t relation)
         s->forms[s->n_forms++] = (struct sz_form){0, 0};
     s->forms[s->n_forms] = (struct sz_form){type, relation};
     return (uint16_t)s->n_forms++;
-}
-
-struct sz_names *sz_names_new(uint32_t slots)
-{
-    return new_names(slots);
 }

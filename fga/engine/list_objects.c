@@ -3,8 +3,10 @@
  * relation is such that being reached is the answer.
  *
  * Walking back ignores conditions and follows only the first operand of `and` and the base of `but not`: which
- * objects are looked at decides whose errors are seen, so it is part of the contract.  Levels are hops, as a check
- * counts them.
+ * objects are looked at decides whose errors are seen, so it is part of the contract.
+ *
+ * First deep, which finds some results soon; hops are counted as a check counts them.  Only when a way was cut off for
+ * being too long, and a shorter one may have been overlooked, everything is walked once more level by level.
  */
 #include <errno.h>
 
@@ -14,7 +16,7 @@
 
 struct item {
     uint32_t object;
-    uint16_t rel;
+    uint16_t rel, hops;
 };
 struct items {
     struct item *v;
@@ -32,7 +34,9 @@ struct walk {
     void *arg;
     size_t given;
     bool stop;
-    unsigned hops;
+    unsigned hops;             /* of what is being reached */
+    bool by_level, same_level; /* by level, a computed userset stays on its level */
+    bool deep;                 /* something was more hops away than allowed */
 };
 
 static int result(struct walk *w, uint32_t object)
@@ -82,18 +86,19 @@ static bool useful(const struct walk *w, uint16_t rel)
     return (w->useful[rel / 64] >> rel % 64 & 1) != 0;
 }
 
-static int reach(struct walk *w, struct items *list, uint32_t object, uint16_t rel)
+static int reach(struct walk *w, uint32_t object, uint16_t rel)
 {
     if (!useful(w, rel) || !sz_set64_add(&w->seen, ((uint64_t)object << 16 | rel) + 1))
         return 0;
     if (w->a->steps == 0)
         return out_of_steps(w);
     w->a->steps--;
+    struct items *list = w->by_level && !w->same_level ? &w->next : &w->now;
     if (list->n == list->cap) {
         list->cap = list->cap == 0 ? 64 : list->cap * 2;
         list->v = sz_xrealloc(list->v, list->cap * sizeof(*list->v));
     }
-    list->v[list->n++] = (struct item){object, rel};
+    list->v[list->n++] = (struct item){object, rel, (uint16_t)w->hops};
     return rel == w->target ? candidate(w, object) : 0;
 }
 
@@ -110,17 +115,19 @@ static bool admitted(const struct walk *w, const struct sz_direct *d, uint32_t c
 }
 
 /* Every object that has `subject` under (relation, form) becomes an item of rel. */
-static int reach_row(struct walk *w, struct items *list, uint32_t subject, uint16_t relation, uint16_t row_form,
-                     const struct sz_direct *d, uint16_t object_type, uint16_t rel)
+static int reach_row(struct walk *w, uint32_t subject, uint16_t relation, uint16_t row_form, const struct sz_direct *d,
+                     uint16_t object_type, uint16_t rel)
 {
-    struct sz_rowiter it = sz_row_iter(sz_block_row(sz_ask_reverse(w->a, subject), sz_row_key(relation, row_form)));
+    struct sz_rowiter it;
+    sz_block_row(sz_ask_reverse(w->a, subject), sz_row_key(relation, row_form), &it.row);
+    sz_row_begin(&it);
     while (!w->stop && sz_row_next(&it))
-        if (admitted(w, d, it.cond) && reach(w, list, it.subject, rel) != 0)
+        if (admitted(w, d, it.cond) && reach(w, it.subject, rel) != 0)
             return -EINVAL;
     for (size_t i = 0; i < w->a->n_ctuples && !w->stop; i++) {
         const struct sz_ctuple *t = &w->a->ctuples[i];
         if (t->subject == subject && t->relation == relation && t->form == d->form &&
-            sz_ask_type(w->a, t->object) == object_type && reach(w, list, t->object, rel) != 0)
+            sz_ask_type(w->a, t->object) == object_type && reach(w, t->object, rel) != 0)
             return -EINVAL;
     }
     return 0;
@@ -137,7 +144,7 @@ static int seed(struct walk *w, uint32_t subject, uint16_t form, uint16_t user_r
             continue;
         uint16_t row_form =
             user_relation == 0 ? p->plain_form[p->rels[r].type] : sz_program_form(p, p->rels[r].type, user_relation);
-        if (reach_row(w, &w->now, subject, p->rels[r].relation, row_form, d, p->rels[r].type, (uint16_t)r) != 0)
+        if (reach_row(w, subject, p->rels[r].relation, row_form, d, p->rels[r].type, (uint16_t)r) != 0)
             return -EINVAL;
     }
     return 0;
@@ -150,7 +157,7 @@ static int seed_all(struct walk *w)
     int err = 0;
     if (userset) { /* the userset itself is on its own object */
         uint16_t rel = sz_program_rel(a->p, a->user_type, a->p->relation_names[a->user_relation]);
-        err = reach(w, &w->now, a->user, rel);
+        err = reach(w, a->user, rel);
         return err != 0 ? err : seed(w, a->user, a->user_form, a->user_relation);
     }
     err = seed(w, a->user, a->user_form, 0);
@@ -163,47 +170,69 @@ static int seed_all(struct walk *w)
     return err;
 }
 
-/* What follows from one item: the same object now, others one hop further. */
+/* One arrow from an item: to the same object, or by tuples one hop further. */
+static int follow_arrow(struct walk *w, struct item it, const struct sz_back *b)
+{
+    const struct sz_program *p = w->a->p;
+    const struct sz_crel *from = &p->rels[it.rel], *to = &p->rels[b->rel];
+    w->hops = it.hops;
+    w->same_level = b->op == SZ_C_COMPUTED;
+    if (w->same_level)
+        return reach(w, it.object, b->rel);
+    if (!useful(w, b->rel))
+        return 0;
+    if (it.hops >= SZ_DEPTH_MAX) {
+        w->deep = true;
+        return 0;
+    }
+    w->hops++;
+    bool ttu = b->op == SZ_C_TTU;
+    const struct sz_crel *reads = ttu ? &p->rels[sz_program_rel(p, to->type, p->relation_names[b->row_relation])] : to;
+    uint16_t form = ttu ? p->plain_form[from->type] : sz_program_form(p, from->type, from->relation);
+    return reach_row(w, it.object, b->row_relation, b->row_form, sz_direct_find(reads, form), to->type, b->rel);
+}
+
 static int follow(struct walk *w, struct item it)
 {
     const struct sz_program *p = w->a->p;
-    for (uint32_t i = p->back_first[it.rel]; i < p->back_first[it.rel + 1] && !w->stop; i++) {
-        const struct sz_back *b = &p->back[i];
-        const struct sz_crel *to = &p->rels[b->rel];
-        int err = 0;
-        if (b->op == SZ_C_COMPUTED) {
-            err = reach(w, &w->now, it.object, b->rel);
-        } else if (useful(w, b->rel)) {
-            w->hops++;
-            const struct sz_crel *reads = b->op == SZ_C_TTU ? NULL : to;
-            uint16_t form = b->op == SZ_C_TTU ? p->plain_form[p->rels[it.rel].type]
-                                              : sz_program_form(p, p->rels[it.rel].type, p->rels[it.rel].relation);
-            if (reads == NULL)
-                reads = &p->rels[sz_program_rel(p, to->type, p->relation_names[b->row_relation])];
-            err = reach_row(w, &w->next, it.object, b->row_relation, b->row_form, sz_direct_find(reads, form), to->type,
-                            b->rel);
-            w->hops--;
-        }
-        if (err != 0)
-            return err;
-    }
-    return 0;
+    int err = 0;
+    for (uint32_t i = p->back_first[it.rel]; err == 0 && i < p->back_first[it.rel + 1] && !w->stop; i++)
+        err = follow_arrow(w, it, &p->back[i]);
+    return err;
 }
 
-static int walk(struct walk *w)
+static int walk_deep(struct walk *w)
 {
     int err = seed_all(w);
-    for (; err == 0 && !w->stop && w->now.n > 0; w->hops++) {
-        for (size_t i = 0; err == 0 && !w->stop && i < w->now.n; i++) /* grows while it is walked */
-            err = follow(w, w->now.v[i]);
-        if (w->hops >= SZ_DEPTH_MAX)
-            break; /* whatever is further away was an error already if it mattered */
+    while (err == 0 && !w->stop && w->now.n > 0)
+        err = follow(w, w->now.v[--w->now.n]);
+    return err;
+}
+
+/* Results found before are not given again: they are kept in a set. */
+static int walk_by_level(struct walk *w)
+{
+    sz_set64_fini(&w->seen);
+    w->by_level = true;
+    w->same_level = false;
+    w->hops = 0;
+    w->now.n = w->next.n = 0;
+    int err = seed_all(w);
+    while (err == 0 && !w->stop && w->next.n > 0) {
         struct items swap = w->now;
         w->now = w->next;
         w->next = swap;
         w->next.n = 0;
+        for (size_t i = 0; err == 0 && !w->stop && i < w->now.n; i++) /* grows while it is walked */
+            err = follow(w, w->now.v[i]);
     }
     return err;
+}
+
+static int walk(struct walk *w)
+{
+    int err = walk_deep(w);
+    return err == 0 && w->deep && !w->stop ? walk_by_level(w) : err;
 }
 
 struct useful_arg {

@@ -147,7 +147,8 @@ static int read_form(struct lister *l, const struct sz_block *b, uint32_t object
                      const struct sz_direct *d, uint16_t follow, unsigned depth, struct users *named,
                      struct parts *parts, bool *failed)
 {
-    struct sz_tupleiter it = sz_tuples(l->a, b, object, relation, d->form);
+    struct sz_tupleiter it;
+    sz_tuples_begin(&it, b, object, relation, d->form);
     while (sz_tuples_next(l->a, &it)) {
         if (spend(l) != 0)
             return SZ_ENGINE_BUDGET;

@@ -105,7 +105,8 @@ static size_t place(struct sz_loader *l, _Atomic(struct sz_block *) *head, const
         added = n;
     } else {
         for (size_t i = 0; i < n; i++) {
-            struct sz_rowref row = sz_block_row(b, v[i].key);
+            struct sz_rowref row;
+            sz_block_row(b, v[i].key, &row);
             if (sz_row_has(&row, v[i].subject, NULL))
                 continue;
             b = sz_block_add(&l->e->store, b, v[i], seq);
@@ -152,9 +153,6 @@ void sz_loader_end(struct sz_loader *l)
     if (l->n > 0) {
         e->store.n_tuples += build(l, true, seq);
         build(l, false, seq);
-        for (size_t i = 0; i < l->n; i++)
-            sz_engine_log(e, (struct sz_change){l->v[i].object, l->v[i].subject, l->v[i].cond, l->seconds,
-                                                l->v[i].relation, l->v[i].user_form, false});
     }
     atomic_store_explicit(&e->store.seq, seq, memory_order_seq_cst);
     sz_reclaim(&e->store);

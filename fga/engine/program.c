@@ -15,12 +15,21 @@ struct compiler {
     struct sz_fault *fault;
 };
 
+/* The first and last eight bytes and the length tell relations of a type apart; the names come from models, not
+ * clients. */
 static uint32_t rel_hash(uint16_t type, struct sz_slice name)
 {
-    uint32_t h = 2166136261U ^ type * 0x9e3779b1U;
-    for (size_t i = 0; i < name.n; i++)
-        h = (h ^ (unsigned char)name.p[i]) * 16777619U;
-    return h ^ h >> 15;
+    uint64_t first = 0, last = 0;
+    if (name.n >= 8) {
+        memcpy(&first, name.p, 8);
+        memcpy(&last, name.p + name.n - 8, 8);
+    } else {
+        for (size_t i = 0; i < name.n; i++)
+            first |= (uint64_t)(unsigned char)name.p[i] << (8 * i);
+    }
+    uint64_t h =
+        (first ^ last * 31) * UINT64_C(0x9e3779b97f4a7c15) + ((uint64_t)name.n << 32) + type * UINT64_C(0x85ebca6b);
+    return (uint32_t)(h ^ h >> 32) ^ (uint32_t)(h >> 17);
 }
 
 uint16_t sz_program_rel(const struct sz_program *p, uint16_t type, struct sz_slice relation)
@@ -198,6 +207,8 @@ static void compile_ttu(struct compiler *c, struct sz_crel *r, const struct sz_r
     x->relation = sz_symbol_find(&c->s->relations, rw->relation);
     struct sz_crel *tupleset = &c->p->rels[x->tupleset];
     tupleset->tupleset = true;
+    if (r->parent_key == 0 && tupleset->n_direct > 0)
+        r->parent_key = sz_row_key(tupleset->relation, tupleset->direct[0].form);
     uint16_t *parents = sz_pool_alloc(&c->p->arena.pool, (tupleset->n_direct + 1U) * sizeof(*parents));
     for (uint16_t i = 0; i < tupleset->n_direct; i++)
         parents[i] = sz_program_rel(c->p, tupleset->direct[i].type, rw->relation);

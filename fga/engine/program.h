@@ -37,12 +37,13 @@ struct sz_crel {
     const struct sz_cex *root;
     const struct sz_direct *direct;
     uint16_t n_direct;
-    bool assignable;   /* has a direct part */
-    bool tupleset;     /* some relation of the type looks through it */
-    bool recursive;    /* can come to itself again through tuples: cycles have to be looked for */
-    bool members_only; /* nothing but plain users and type:*, without conditions: one lookup answers it */
-    bool listable;     /* its direct part is where lists look: not behind an `and` or in what is taken away */
-    bool pure;         /* unions only and no conditions, all the way down: who is found by walking back has it */
+    uint32_t parent_key; /* row of the first parents it looks through, 0: none; fetched ahead of need */
+    bool assignable;     /* has a direct part */
+    bool tupleset;       /* some relation of the type looks through it */
+    bool recursive;      /* can come to itself again through tuples: cycles have to be looked for */
+    bool members_only;   /* nothing but plain users and type:*, without conditions: one lookup answers it */
+    bool listable;       /* its direct part is where lists look: not behind an `and` or in what is taken away */
+    bool pure;           /* unions only and no conditions, all the way down: who is found by walking back has it */
 };
 
 /* Where a list goes on from "the user has this relation on an object". */
@@ -111,10 +112,6 @@ static inline const struct sz_direct *sz_direct_find(const struct sz_crel *r, ui
         if (r->direct[i].form == form)
             return &r->direct[i];
     return NULL;
-}
-static inline bool sz_reaches(const struct sz_program *p, uint16_t form, uint16_t rel)
-{
-    return (p->reach[form * p->reach_words + rel / 64] >> rel % 64 & 1) != 0;
 }
 
 #endif

@@ -91,7 +91,7 @@ static void read_row(struct reader *r, uint32_t object, const struct sz_block *b
         return;
     struct sz_rowref row = sz_block_at(b, i);
     struct sz_entry_value *v = sz_xmalloc((row.n + 1) * sizeof(*v));
-    struct sz_rowiter it = sz_row_iter(row);
+    struct sz_rowiter it = {.row = row};
     size_t n = 0;
     while (sz_row_next(&it))
         if ((r->subject == SZ_NO_NODE || it.subject == r->subject) &&

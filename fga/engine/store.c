@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "fga/engine/condition.h"
+#include "fga/engine/pages.h"
 #include "subzero/crypto.h"
 
 /* ---- readers ---- */
@@ -192,6 +193,14 @@ static void free_symbols(struct sz_symbols *t)
     free(t->v);
 }
 
+static void free_piece(void *p, size_t index, size_t size)
+{
+    if (index == 0)
+        free(p);
+    else
+        sz_pages_free(p, size);
+}
+
 void sz_store_fini(struct sz_store *s)
 {
     sz_reclaim(s); /* nobody reads any more */
@@ -200,16 +209,17 @@ void sz_store_fini(struct sz_store *s)
         sz_block_free(atomic_load_explicit(&sz_node(s, i)->rev, memory_order_relaxed));
     }
     for (uint32_t i = 0; i << SZ_SEGMENT_BITS < s->n_nodes; i++)
-        free(atomic_load_explicit(&s->segments[i], memory_order_relaxed));
+        free_piece(atomic_load_explicit(&s->segments[i], memory_order_relaxed), i,
+                   SZ_SEGMENT * sizeof(struct sz_node_info));
     for (size_t i = 0; s->name_chunks[i] != NULL; i++)
-        free(atomic_load_explicit(&s->name_chunks[i], memory_order_relaxed));
+        free_piece(atomic_load_explicit(&s->name_chunks[i], memory_order_relaxed), i, (size_t)1 << SZ_NAME_CHUNK_BITS);
     for (size_t i = 0; i < s->n_slabs; i++)
-        free(s->slabs[i]);
+        free_piece(s->slabs[i], i, SZ_SLAB);
     free_cinsts(s);
     free_symbols(&s->types);
     free_symbols(&s->relations);
     free_symbols(&s->conditions);
-    free(atomic_load_explicit(&s->names, memory_order_relaxed));
+    sz_names_free(atomic_load_explicit(&s->names, memory_order_relaxed));
     free(s->segments);
     free(s->name_chunks);
     free(s->readers);

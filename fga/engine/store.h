@@ -46,6 +46,7 @@ struct sz_block {
     struct sz_row rows[]; /* by key; then words: the payloads, then times of the rows that are not big */
 };
 enum { SZ_BLOCK_SLAB = 1, SZ_BLOCK_TIMES = 2 };
+enum { SZ_SLAB = 1 << 21 };
 
 /* A large row: a hash set cut into small sorted chunks, so that a change copies one of them. */
 struct sz_chunk {
@@ -76,15 +77,39 @@ struct sz_rowref {
     const uint32_t *subjects, *conds, *times; /* conds NULL: no conditions; times NULL: the block's time */
     const struct sz_big *big;
 };
-/* n == 0 when the block has no such row (block may be NULL). */
-struct sz_rowref sz_block_row(const struct sz_block *b, uint32_t key);
+/* The row with this key into *out; n == 0 when the block (may be NULL) has none. */
+void sz_block_row(const struct sz_block *b, uint32_t key, struct sz_rowref *out);
 /* The i-th row. */
 struct sz_rowref sz_block_at(const struct sz_block *b, size_t i);
-/* Whether the subject is in the row; its condition (0: none) when cond != NULL. */
-bool sz_row_has(const struct sz_rowref *row, uint32_t subject, uint32_t *cond);
 static inline bool sz_row_conditional(const struct sz_rowref *row)
 {
     return row->big != NULL ? row->big->cond : row->conds != NULL;
+}
+
+/* Where x is in a sorted array; no branch to mispredict: the half is chosen by a conditional move. */
+static inline bool sz_sorted_find(const uint32_t *v, uint32_t n, uint32_t x, uint32_t *at)
+{
+    const uint32_t *base = v;
+    while (n > 1) {
+        uint32_t half = n / 2;
+        base = base[half] <= x ? base + half : base;
+        n -= half;
+    }
+    *at = (uint32_t)(base - v);
+    return n == 1 && *base == x;
+}
+bool sz_big_has(const struct sz_big *big, uint32_t subject, uint32_t *cond);
+/* Whether the subject is in the row; its condition (0: none) when cond != NULL. */
+static inline bool sz_row_has(const struct sz_rowref *row, uint32_t subject, uint32_t *cond)
+{
+    uint32_t at;
+    if (SZ_UNLIKELY(row->big != NULL))
+        return sz_big_has(row->big, subject, cond);
+    if (row->n == 0 || !sz_sorted_find(row->subjects, row->n, subject, &at))
+        return false;
+    if (cond != NULL)
+        *cond = row->conds != NULL ? row->conds[at] : 0;
+    return true;
 }
 
 /* Walks a row in no particular order. */
@@ -93,9 +118,10 @@ struct sz_rowiter {
     uint32_t chunk, at;
     uint32_t subject, cond, time; /* the current one; time 0: the block's */
 };
-static inline struct sz_rowiter sz_row_iter(struct sz_rowref row)
+/* Begins behind a row that was put into it->row. */
+static inline void sz_row_begin(struct sz_rowiter *it)
 {
-    return (struct sz_rowiter){.row = row};
+    it->chunk = it->at = 0;
 }
 bool sz_row_next(struct sz_rowiter *it);
 
@@ -113,11 +139,12 @@ void sz_block_free(struct sz_block *b);
 
 /* ---- nodes and names ---- */
 
-struct sz_node_info {
+struct sz_node_info { /* two to a cache line */
     _Atomic(struct sz_block *) fwd, rev;
     uint32_t name; /* in the name chunks, units of 8 bytes */
     uint16_t type;
     uint16_t wild; /* it is type:* */
+    uint64_t spare;
 };
 
 struct sz_slot { /* of the table of names */
@@ -129,7 +156,7 @@ struct sz_names {
 };
 
 enum { SZ_SEGMENT_BITS = 16, SZ_SEGMENT = 1 << SZ_SEGMENT_BITS, SZ_SEGMENTS = 1 << 14, SZ_NODES_MAX = 1 << 30 };
-enum { SZ_NAME_CHUNK_BITS = 20, SZ_NAME_CHUNKS = 1 << 15 }; /* bytes per chunk; a name's offset is chunk, then place */
+enum { SZ_NAME_CHUNK_BITS = 21, SZ_NAME_CHUNKS = 1 << 14 }; /* bytes per chunk; a name's offset is chunk, then place */
 enum { SZ_READERS = 256 };
 
 struct sz_retired {
@@ -206,11 +233,14 @@ static inline void sz_name_prefetch(const struct sz_names *names, uint64_t hash)
 {
     __builtin_prefetch(&names->slots[(uint32_t)(hash >> 32) & names->mask]);
 }
+/* Where the name probably is: its bytes and its node are on their way afterwards. */
+void sz_name_prefetch_entry(const struct sz_store *s, const struct sz_names *names, uint64_t hash);
 /* SZ_NO_NODE when the name is not there. */
 uint32_t sz_name_find(const struct sz_store *s, const struct sz_names *names, struct sz_slice name, uint64_t hash);
 /* The writer: finds or makes the node.  SZ_NO_NODE: there are too many. */
 uint32_t sz_name_add(struct sz_store *s, struct sz_slice name, uint16_t type, bool wild);
 struct sz_names *sz_names_new(uint32_t slots); /* a power of two */
+void sz_names_free(void *names);
 
 /* Number of a name from 1; 0: absent (find), too many (add). */
 uint16_t sz_symbol_find(const struct sz_symbols *t, struct sz_slice name);

@@ -114,8 +114,8 @@ static bool stored(struct sz_engine *e, const struct op *op, uint32_t *cond)
 {
     if (op->object == SZ_NO_NODE || op->subject == SZ_NO_NODE || op->user_form == 0)
         return false;
-    struct sz_rowref row =
-        sz_block_row(head(&sz_node(&e->store, op->object)->fwd), sz_row_key(op->relation, op->user_form));
+    struct sz_rowref row;
+    sz_block_row(head(&sz_node(&e->store, op->object)->fwd), sz_row_key(op->relation, op->user_form), &row);
     return sz_row_has(&row, op->subject, cond);
 }
 
