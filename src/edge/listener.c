@@ -37,14 +37,12 @@ static socklen_t to_sockaddr(struct sz_addr ip, uint16_t port, struct sockaddr_s
     return sizeof(*in6);
 }
 
+/* The port stands at the same place in both families' addresses. */
 static uint16_t bound_port(int fd)
 {
-    struct sockaddr_storage ss = {.ss_family = AF_UNSPEC};
-    socklen_t len = sizeof(ss);
-    if (getsockname(fd, (struct sockaddr *)&ss, &len) != 0)
-        return 0;
-    return ntohs(ss.ss_family == AF_INET ? ((struct sockaddr_in *)(void *)&ss)->sin_port
-                                         : ((struct sockaddr_in6 *)(void *)&ss)->sin6_port);
+    struct sockaddr_in6 any = {.sin6_port = 0};
+    socklen_t len = sizeof(any);
+    return getsockname(fd, (struct sockaddr *)(void *)&any, &len) == 0 ? ntohs(any.sin6_port) : 0;
 }
 
 int sz_listener_bind(struct sz_listener *listener, struct sz_addr ip, uint16_t port, struct sz_text *why)
