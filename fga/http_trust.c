@@ -83,6 +83,7 @@ static CURLcode use_store(CURL *easy, void *ssl_ctx, void *arg)
     struct sz_http_trust *trust = arg;
     (void)easy;
     SSL_CTX_set1_verify_cert_store((SSL_CTX *)ssl_ctx, trust->store);
+    SSL_CTX_set_options((SSL_CTX *)ssl_ctx, SSL_OP_CLEANSE_PLAINTEXT); /* answers hold tokens */
     return CURLE_OK;
 }
 
