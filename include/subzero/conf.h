@@ -103,13 +103,40 @@ const char *sz_alg_name(enum sz_alg alg);
 /* SZ_ALG_COUNT when unknown ("none" is unknown). Case-sensitive. */
 enum sz_alg sz_alg_from(struct sz_slice name);
 
+/* How the gateway proves itself to a provider: RFC 6749 section 2.3.1, RFC 7523. */
+enum sz_provider_auth { SZ_PROVIDER_AUTH_BASIC, SZ_PROVIDER_AUTH_POST, SZ_PROVIDER_AUTH_KEY };
+struct sz_conf_breaker {
+    uint32_t failures; /* in a row */
+    struct sz_span open;
+};
 struct sz_conf_issuer {
     struct sz_slice name;        /* key in the file; metric label */
     struct sz_slice issuer;      /* exact `iss` */
     struct sz_strings audiences; /* at most 8; ["*"] = no check: any_audience */
     bool any_audience;
     uint32_t algorithms; /* mask, never 0 */
-    struct sz_slice jwks_file, jwks_uri, discovery;
+    struct sz_slice jwks_file;
+    struct sz_slice jwks_uri;     /* keys fetched from there ... */
+    bool discover;                /* ... or from where the issuer's metadata says */
+    struct sz_slice discovery;    /* the metadata's url; absent: the two well-known ones below `issuer` */
+    struct sz_span max_stale;     /* fetched keys outlive their source so long */
+    struct sz_span cooldown;      /* between two fetches that unknown keys cause */
+    struct sz_slice ca_file;      /* who signs the provider's certificate; absent: the system's store */
+    bool insecure_http;           /* http:// to the provider */
+    struct sz_slice token_prefix; /* opaque tokens that begin so are the issuer's; absent: any */
+    struct {
+        bool on;
+        struct sz_slice endpoint, client_id;
+        enum sz_provider_auth auth;
+        struct sz_secret secret; /* BASIC, POST */
+        struct sz_secret key;    /* KEY: a private JWK or PEM */
+    } introspection;
+    struct {
+        bool on;
+        struct sz_slice endpoint;
+    } userinfo;
+    uint32_t calls; /* introspection and userinfo calls under way, in the whole process */
+    struct sz_conf_breaker breaker;
     struct sz_secret secret; /* HS*: secret_file */
     struct sz_span leeway;
     struct sz_strings required_claims;
@@ -117,8 +144,23 @@ struct sz_conf_issuer {
     struct sz_span max_lifetime; /* 0 = none: exp - iat (iat then required) */
     struct sz_slice tenant_claim, permissions_claim;
     bool ignore_cnf;
-    uint64_t settings; /* hash of the settings above but keys and secret, equal on every instance */
+    uint64_t settings; /* hash of the settings above but keys and secrets, equal on every instance */
 };
+/* Its keys come over the network. */
+static inline bool sz_issuer_fetches(const struct sz_conf_issuer *issuer)
+{
+    return issuer->discover || issuer->jwks_uri.p != NULL;
+}
+/* It is asked about opaque tokens. */
+static inline bool sz_issuer_asks(const struct sz_conf_issuer *issuer)
+{
+    return issuer->introspection.on || issuer->userinfo.on;
+}
+/* It has keys, or will: its JWTs are verified here. */
+static inline bool sz_issuer_verifies(const struct sz_conf_issuer *issuer)
+{
+    return sz_issuer_fetches(issuer) || issuer->jwks_file.p != NULL || issuer->secret.set;
+}
 
 struct sz_conf_cache {
     uint32_t capacity; /* cache.l1.capacity */

@@ -162,4 +162,5 @@ void sz_build_auth(struct sz_builder *b, const struct sz_raw_route *route, struc
     claims(b, raw, out);
     audiences(b, raw, out);
     sources(b, raw, out);
+    sz_check_opaque(b, raw, out);
 }

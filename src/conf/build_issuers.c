@@ -20,31 +20,30 @@ static void algorithms(struct sz_builder *b, const struct sz_raw_issuer *raw, st
     }
     if (sz_node_get(raw->head.node, "algorithms") != NULL)
         return;
-    bool secret_alone =
-        sz_node_get(raw->head.node, "secret_file") != NULL && sz_node_get(raw->head.node, "jwks_file") == NULL;
+    bool secret_alone = sz_node_get(raw->head.node, "secret_file") != NULL &&
+                        sz_node_get(raw->head.node, "jwks_file") == NULL && !sz_issuer_fetches(out);
     out->algorithms = 1u << (secret_alone ? SZ_ALG_HS256 : SZ_ALG_RS256);
 }
 
 static void keys(struct sz_builder *b, const struct sz_raw_issuer *raw, const struct sz_conf_issuer *out)
 {
     const struct sz_node *node = raw->head.node, *at = sz_node_key(node, "algorithms");
-    bool file = sz_node_get(node, "jwks_file") != NULL, secret = sz_node_get(node, "secret_file") != NULL;
+    bool public = sz_node_get(node, "jwks_file") != NULL || sz_issuer_fetches(out);
+    bool secret = sz_node_get(node, "secret_file") != NULL;
     bool hs = (out->algorithms & HS_MASK) != 0, others = (out->algorithms & ~HS_MASK) != 0;
     if (!hs && !others)
         return; /* said already */
-    if (!file && !secret)
-        sz_mistake(b->l, sz_node_key(node, "issuer"),
-                   "issuer '%.*s' has no keys: give it 'jwks_file' (public keys) or 'secret_file' (HS algorithms)",
-                   SZ_FMT(raw->head.name));
-    else if (hs && !secret)
+    if (!public && !secret)
+        return; /* asked about every token */
+    if (hs && !secret)
         sz_mistake(b->l, at, "HS algorithms need 'secret_file'");
-    else if (others && !file)
-        sz_mistake(b->l, at, "algorithms other than HS need 'jwks_file'");
+    else if (others && !public)
+        sz_mistake(b->l, at, "algorithms other than HS need 'jwks_file', 'jwks_uri' or 'discovery'");
     else if (secret && !hs)
         sz_mistake(b->l, sz_node_key(node, "secret_file"),
                    "a secret without an HS algorithm; name one in 'algorithms' or remove it");
-    else if (file && !others)
-        sz_mistake(b->l, sz_node_key(node, "jwks_file"),
+    else if (public && !others)
+        sz_mistake(b->l, sz_node_key(node, sz_node_get(node, "jwks_file") != NULL ? "jwks_file" : "algorithms"),
                    "keys that no algorithm uses; name one in 'algorithms' or remove them");
 }
 
@@ -81,6 +80,9 @@ static uint64_t settings_hash(const struct sz_conf_issuer *issuer)
     add_texts(&k, 6, issuer->types);
     sz_key_field(&k, 7, issuer->tenant_claim);
     sz_key_field(&k, 8, issuer->permissions_claim);
+    sz_key_field(&k, 9, issuer->introspection.endpoint);
+    sz_key_field(&k, 10, issuer->introspection.client_id);
+    sz_key_field(&k, 11, issuer->userinfo.endpoint);
     sz_sha256(sz_buf_slice(&k), digest);
     sz_buf_fini(&k);
     memcpy(&hash, digest, sizeof(hash));
@@ -98,6 +100,7 @@ void sz_build_issuers(struct sz_builder *b)
         issuers[i].secret = raw[i].secret.secret;
         if (raw[i].head.node == NULL)
             continue;
+        sz_build_provider(b, &raw[i], &issuers[i]);
         algorithms(b, &raw[i], &issuers[i]);
         keys(b, &raw[i], &issuers[i]);
         audiences(b, &raw[i], &issuers[i]);

@@ -87,9 +87,12 @@ void sz_build_process(struct sz_builder *b)
     limits(b);
     fga(b);
     b->conf->http = raw->http.out;
+    if (raw->state_dir.p != NULL)
+        b->conf->state_dir = sz_path_resolve(b->l, raw->state_dir);
     b->conf->cache = (struct sz_conf_cache){
         .capacity = raw->cache.l1.capacity,
         .ttl = raw->cache.l1.ttl,
+        .ttl_opaque = raw->cache.l1.ttl_opaque,
         .negative_capacity = raw->cache.negative.capacity,
         .negative_ttl = raw->cache.negative.ttl,
     };

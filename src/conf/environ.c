@@ -93,8 +93,8 @@ static void issuer(struct text *t)
     }
     required(t, "AUTH0_AUDIENCE", "    audiences: [", "]",
              "the API's identifier: without it any of the tenant's tokens would do");
-    required(t, "AUTH0_JWKS_FILE", "    jwks_file: ", "",
-             "this version does not fetch keys; save https://AUTH0_DOMAIN/.well-known/jwks.json and name the file");
+    if (variable("AUTH0_JWKS_FILE") != NULL) /* else the tenant's metadata says where the keys are */
+        line(t, "AUTH0_JWKS_FILE", "    jwks_file: ", variable("AUTH0_JWKS_FILE"), "");
 }
 
 static void address(struct text *t)
@@ -111,6 +111,8 @@ static void write_text(struct text *t)
     optional(t, "ADMIN_ADDRESS", "127.0.0.1:9901", "admin: {address: ", "}");
     optional(t, "WORKERS", "auto", "workers: ", "");
     optional(t, "CACHE_CAPACITY", "50000", "cache: {l1: {capacity: ", "}}");
+    if (variable("STATE_DIR") != NULL)
+        line(t, "STATE_DIR", "state_dir: ", variable("STATE_DIR"), "");
     line(t, NULL, "issuers:", NULL, "");
     line(t, NULL, "  auth0:", NULL, "");
     issuer(t);

@@ -42,16 +42,35 @@ struct sz_raw_limits {
     struct sz_raw_head head;
     struct sz_conf_limits out;
 };
+struct sz_raw_introspection {
+    struct sz_raw_head head;
+    struct sz_slice endpoint, client_id;
+    int auth;
+    struct sz_raw_secret secret, key;
+};
+struct sz_raw_userinfo {
+    struct sz_raw_head head;
+    struct sz_slice endpoint;
+    bool accept_any_audience;
+};
+struct sz_raw_breaker {
+    struct sz_raw_head head;
+    struct sz_conf_breaker out;
+};
 struct sz_raw_issuer {
     struct sz_raw_head head;
     struct sz_conf_issuer out;
     struct sz_strings algorithms;
     struct sz_raw_secret secret;
+    struct sz_slice discovery;
+    struct sz_raw_introspection introspection;
+    struct sz_raw_userinfo userinfo;
+    struct sz_raw_breaker breaker;
 };
 struct sz_raw_cache_l1 {
     struct sz_raw_head head;
     uint32_t capacity;
-    struct sz_span ttl;
+    struct sz_span ttl, ttl_opaque;
 };
 struct sz_raw_cache {
     struct sz_raw_head head;
@@ -149,7 +168,7 @@ struct sz_raw_conf {
     struct sz_raw_head head;
     struct sz_raw_list listen; /* sz_raw_listener */
     struct sz_raw_admin admin;
-    struct sz_slice workers, user;
+    struct sz_slice workers, user, state_dir;
     struct sz_strings trusted_proxies;
     struct sz_raw_limits limits;
     struct sz_raw_list issuers; /* sz_raw_issuer */

@@ -171,6 +171,39 @@ static const struct sz_object limits_object = {"limits", sizeof(ROW_AT), limits_
 
 /* ---- issuers ---------------------------------------------------------------------------------------------- */
 
+static const struct sz_choice provider_auths[] = {{"basic", SZ_PROVIDER_AUTH_BASIC, false},
+                                                  {"post", SZ_PROVIDER_AUTH_POST, false},
+                                                  {"private_key_jwt", SZ_PROVIDER_AUTH_KEY, false},
+                                                  {NULL, 0, false}};
+
+#define ROW_AT struct sz_raw_introspection
+static const struct sz_field introspection_fields[] = {
+    TEXT("endpoint", endpoint, REQUIRED, NULL, "url of the introspection endpoint (RFC 7662)"),
+    TEXT("client_id", client_id, REQUIRED, NULL, "the gateway's own client at the provider"),
+    ENUM("auth", auth, 0, "basic", provider_auths,
+         "how the gateway proves itself: its secret in the `Authorization` header or in the form (RFC 6749 2.3.1), or "
+         "a signed statement (RFC 7523)"),
+    SECRET("client_secret_file", secret, 0, "file with the client's secret, for `basic` and `post`"),
+    SECRET("key_file", key, 0, "private JWK or PEM that signs, for `private_key_jwt`"),
+    END};
+static const struct sz_object introspection_object = {"introspection", sizeof(ROW_AT), introspection_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_userinfo
+static const struct sz_field userinfo_fields[] = {
+    BOOL("accept_any_audience", accept_any_audience, "false",
+         "must be true: what the endpoint answers names no audience, scope or expiry"),
+    TEXT("endpoint", endpoint, 0, NULL, "its url; by default `userinfo` below `issuer`, as with Auth0"), END};
+static const struct sz_object userinfo_object = {"userinfo", sizeof(ROW_AT), userinfo_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_breaker
+static const struct sz_field breaker_fields[] = {
+    COUNT("failures", out.failures, 0, "5", 1, 1000, "failed calls in a row after which it is not asked any more"),
+    SPAN("open", out.open, 0, "60s", MS(100), SEC(3600), "for so long; then one call tries it"), END};
+static const struct sz_object breaker_object = {"a breaker", sizeof(ROW_AT), breaker_fields};
+#undef ROW_AT
+
 #define ROW_AT struct sz_raw_issuer
 static const struct sz_field issuer_fields[] = {
     TEXT("issuer", out.issuer, REQUIRED, NULL, "the token's `iss`, compared byte for byte"),
@@ -179,6 +212,10 @@ static const struct sz_field issuer_fields[] = {
           "accepted `alg`: HS256 HS384 HS512 RS256 RS384 RS512 PS256 PS384 PS512 ES256 ES384 ES512 EdDSA. By default "
           "RS256, with a secret alone HS256"),
     FILE_("jwks_file", out.jwks_file, 0, "JWK Set file with the issuer's public keys"),
+    TEXT("jwks_uri", out.jwks_uri, 0, NULL, "url of the issuer's JWK Set: keys are fetched and kept fresh"),
+    TEXT("discovery", discovery, 0, NULL,
+         "`auto`: the JWK Set's url is taken from the issuer's metadata, `.well-known/openid-configuration` or RFC "
+         "8414; or the metadata's own url. `auto` when nothing else says how tokens are checked"),
     SECRET("secret_file", secret, 0, "file with the shared secret of HS algorithms, used as its bytes are"),
     SPAN("leeway", out.leeway, 0, "10s", 0, SEC(300), "clock difference granted to `exp`, `nbf` and `iat`"),
     TEXTS("required_claims", out.required_claims, 0, 16, "claims that a token must have besides `exp`"),
@@ -189,16 +226,20 @@ static const struct sz_field issuer_fields[] = {
     TEXT("permissions_claim", out.permissions_claim, 0, NULL,
          "claim (a list) whose values count as scopes beside `scope` and `scp`, for example `permissions`"),
     BOOL("ignore_cnf", out.ignore_cnf, "false", "accept sender-constrained tokens (`cnf`) as plain bearer tokens"),
-    LATER("jwks_uri", "keys fetched over https"),
-    LATER("discovery", "keys found through the issuer's metadata"),
-    LATER("max_stale", "how long fetched keys outlive their source"),
-    LATER("token_prefix", "which opaque tokens belong to the issuer"),
-    LATER("introspection", "RFC 7662"),
-    LATER("userinfo", "opaque tokens asked at the userinfo endpoint"),
-    LATER("ca_file", "who signs the provider's certificate"),
-    LATER("insecure_http", "a provider without TLS"),
+    SPAN("max_stale", out.max_stale, 0, "24h", SEC(1), SEC(86400) * 30,
+         "while the provider cannot be asked, its keys are used for so long; then 503 `identity_unavailable`"),
+    SPAN("cooldown", out.cooldown, 0, "10s", MS(100), SEC(3600),
+         "least time between two fetches of keys that tokens with an unknown `kid` cause"),
+    TEXT("token_prefix", out.token_prefix, 0, NULL,
+         "opaque tokens that begin so belong to this issuer; needed where a route has several that are asked"),
+    OBJECT("introspection", introspection, OPTIONAL, introspection_object, "opaque tokens are asked about (RFC 7662)"),
+    OBJECT("userinfo", userinfo, OPTIONAL, userinfo_object, "opaque tokens are tried at the userinfo endpoint"),
+    COUNT("calls", out.calls, 0, "256", 1, 4096,
+          "introspection and userinfo calls under way at once; beyond it 503 `identity_unavailable`"),
+    FILE_("ca_file", out.ca_file, 0, "PEM file: who signs the provider's certificate; by default the system's store"),
+    BOOL("insecure_http", out.insecure_http, "false", "let the provider's urls be http://; loopback needs no leave"),
+    OBJECT("breaker", breaker, 0, breaker_object, "when the provider counts as down"),
     LATER("backchannel_logout", "OpenID Connect Back-Channel Logout"),
-    LATER("breaker", "when a provider counts as down"),
     END};
 static const struct sz_object issuer_object = {"an issuer", sizeof(ROW_AT), issuer_fields};
 #undef ROW_AT
@@ -210,7 +251,8 @@ static const struct sz_field l1_fields[] = {
     COUNT("capacity", capacity, RESTART, "50000", 1, 500000,
           "tokens kept; fixed memory, about 270 bytes each when used"),
     SPAN("ttl", ttl, 0, "30s", MS(1), SEC(3600), "how long a verified token is kept; never beyond its own expiry"),
-    LATER("ttl_opaque", "how long an introspected token is kept"),
+    SPAN("ttl_opaque", ttl_opaque, 0, "1s", MS(1), SEC(3600),
+         "how long the provider's answer about a token is kept; a revoked token is believed for so long"),
     LATER("ttl_degraded", "how long one is kept while revocations cannot be followed"), END};
 static const struct sz_object l1_object = {"cache.l1", sizeof(ROW_AT), l1_fields};
 static const struct sz_field negative_fields[] = {
@@ -441,7 +483,8 @@ static const struct sz_field root_fields[] = {
     TEXT("workers", workers, RESTART, "auto",
          "loop threads: a number up to 256, or `auto`: the CPUs that affinity and cgroup allow"),
     TEXT("user", user, RESTART, NULL, "started as root: whom to become after binding and reading secrets"),
-    LATER("state_dir", "where stores and key sets are kept over a restart"),
+    TEXT("state_dir", state_dir, RESTART, NULL,
+         "directory (mode 0700, ours) where fetched key sets are kept, so that a start needs no provider"),
     TEXTS("trusted_proxies", trusted_proxies, SZ_FIELD_MANY, 4096,
           "addresses and ranges whose forwarding headers are believed; none by default; no shorter than /7"),
     OBJECT("limits", limits, 0, limits_object, "bounds of the whole process"),

@@ -27,7 +27,6 @@ Test(environ, what_is_missing_or_wrong_is_named)
         {"AUTH0_DOMAIN", "", "AUTH0_DOMAIN is not set"},
         {"AUTH0_DOMAIN", "https://tenant.auth0.com/", "the domain alone"},
         {"AUTH0_AUDIENCE", NULL, "AUTH0_AUDIENCE is not set"},
-        {"AUTH0_JWKS_FILE", NULL, "AUTH0_JWKS_FILE is not set: this version does not fetch keys"},
         {"AUTH0_JWKS_FILE", "/none", "AUTH0_JWKS_FILE: 'jwks_file': cannot read '/none'"},
         {"UPSTREAM_URL", NULL, "UPSTREAM_URL is not set"},
         {"UPSTREAM_URL", "nowhere", "UPSTREAM_URL: 'nowhere' is no upstream url"},
@@ -75,6 +74,23 @@ Test(environ, one_guarded_route_for_everything)
     cr_expect(sz_eq(t.conf->issuers[0].audiences.v[0], SZ_S("https://api.example.com")));
     cr_expect(sz_router_match(t.conf->router, SZ_S("any"), SZ_S("/any/path"), SZ_S("DELETE"), &m));
     cr_expect(!m.route->is_public && m.route->issuers_n == 1);
+    conf_done(&t);
+}
+
+Test(environ, keys_are_discovered_where_no_file_has_them)
+{
+    struct conf_try t;
+    good();
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    cr_expect(!sz_issuer_fetches(&t.conf->issuers[0]));
+    conf_done(&t);
+    unsetenv("AUTH0_JWKS_FILE");
+    setenv("STATE_DIR", "/var/lib/subzero", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    cr_expect(t.conf->issuers[0].discover && t.conf->issuers[0].discovery.p == NULL);
+    cr_expect(sz_eq(t.conf->state_dir, SZ_S("/var/lib/subzero")));
     conf_done(&t);
 }
 

@@ -85,16 +85,11 @@ Test(mistakes, keys)
         {"revocation: {}\n", 1, 1, "not available in this version"},
         {"audit: {}\n", 1, 1, "not available in this version"},
         {"tracing: {}\n", 1, 1, "not available in this version"},
-        {"state_dir: /x\n", 1, 1, "not available in this version"},
         {"fga: {mode: remote}\n", 1, 13, "'mode: remote' is not available in this version"},
         {"fga: {mode: embedded, api_url: x}\n", 1, 23, "'api_url' (a remote store) is not available"},
         {"cache: {l2: {ttl: 1s}}\n", 1, 9, "'l2' (verified tokens in Redis) is not available"},
-        {"cache: {l1: {ttl_opaque: 1s}}\n", 1, 14, "is not available"},
         {"listen: [{address: 127.0.0.1:1, mode: api}]\n", 1, 39, "'mode: api' is not available"},
-        {"issuers: {a: {jwks_uri: https://x}}\n", 1, 15, "'jwks_uri' (keys fetched over https) is not available"},
-        {"issuers: {a: {discovery: true}}\n", 1, 15, "is not available"},
-        {"issuers: {a: {introspection: {}}}\n", 1, 15, "is not available"},
-        {"issuers: {a: {userinfo: {}}}\n", 1, 15, "is not available"},
+        {"issuers: {a: {backchannel_logout: {}}}\n", 1, 15, "is not available"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check(cases[i].text, &cases[i], 0);
@@ -185,12 +180,51 @@ Test(mistakes, issuers_and_upstreams)
         check(cases[i].text, &cases[i], 0);
 }
 
+Test(mistakes, providers)
+{
+#define A "issuers: {a: {issuer: https://a/, audiences: [x], "
+    static const struct bad cases[] = {
+        {"issuers: {a: {issuer: http://idp.test/, audiences: [x]}}\n", 1, 23, "'issuer' is not https"},
+        {"issuers: {a: {issuer: https://u@a/, audiences: [x]}}\n", 1, 23, "without user and fragment"},
+        {A "jwks_uri: \"ftp://a/\"}}\n", 1, 61, "write a url"},
+        {A "jwks_uri: \"http://a/\"}}\n", 1, 61, "insecure_http"},
+        {A "jwks_uri: \"https://a/#x\"}}\n", 1, 61, "write a url"},
+        {A "jwks_uri: \"https:///x\"}}\n", 1, 61, "write a url"},
+        {A "jwks_uri: \"http://127.evil.test/\"}}\n", 1, 61, "insecure_http"},
+        {A "jwks_uri: \"http://localhost.evil.test/\"}}\n", 1, 61, "insecure_http"},
+        {A "jwks_uri: \"https://a/k\", jwks_file: /none}}\n", 1, 51, "one source of keys"},
+        {A "discovery: auto, jwks_file: /none}}\n", 1, 51, "one source of keys"},
+        {A "discovery: oidc}}\n", 1, 62, "write a url"},
+        {A "discovery: auto, algorithms: [HS256], secret_file: /none}}\n", 1, 68, "no algorithm uses"},
+        {A "userinfo: {endpoint: https://a/u}}}\n", 1, 51, "accept_any_audience: true"},
+        {A "userinfo: {endpoint: http://a/u, accept_any_audience: true}}}\n", 1, 72, "insecure_http"},
+        {A "token_prefix: x}}\n", 1, 51, "without 'introspection'"},
+        {A "introspection: {endpoint: https://a/i}}}\n", 1, 66, "needs 'client_id'"},
+        {A "introspection: {client_id: c}}}\n", 1, 66, "needs 'endpoint'"},
+        {A "introspection: {endpoint: http://a/i, client_id: c}}}\n", 1, 77, "insecure_http"},
+        {A "introspection: {endpoint: https://a/i, client_id: c}}}\n", 1, 66, "'client_secret_file'"},
+        {A "introspection: {endpoint: https://a/i, client_id: c, auth: private_key_jwt}}}\n", 1, 104, "'key_file'"},
+        {A "introspection: {endpoint: https://a/i, client_id: c, key_file: /none}}}\n", 1, 104, "belong together"},
+        {A "breaker: {failures: 0}}}\n", 1, 71, "the least is 1"},
+    };
+#undef A
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check(cases[i].text, &cases[i], 0);
+}
+
 /* ---- routes --------------------------------------------------------------------------------------------------- */
 
 #define FGA "fga:\n  model: |\n    model\n      schema 1.1\n"
 #define ISSUERS                                                                                                \
     "  second: {issuer: https://second/, audiences: [api, other], algorithms: [HS256], secret_file: secret}\n" \
-    "  any: {issuer: https://any/, audiences: [\"*\"], algorithms: [HS256], secret_file: secret}\n"
+    "  any: {issuer: https://any/, audiences: [\"*\"], algorithms: [HS256], secret_file: secret}\n"            \
+    "  user: {issuer: https://user/, audiences: [api], userinfo: {accept_any_audience: true}}\n"               \
+    "  ask: {issuer: https://ask/, audiences: [api], introspection: {endpoint: https://ask/i, client_id: c, "  \
+    "client_secret_file: secret}}\n"                                                                           \
+    "  abc: {issuer: https://abc/, audiences: [api], token_prefix: abc, introspection: {endpoint: "            \
+    "https://abc/i, client_id: c, client_secret_file: secret}}\n"                                              \
+    "  ab: {issuer: https://ab/, audiences: [api], token_prefix: ab, introspection: {endpoint: "               \
+    "https://ab/i, client_id: c, client_secret_file: secret}}\n"
 
 /* Two more issuers and an engine before the route. */
 static void check_route(const struct bad *bad)
@@ -203,7 +237,7 @@ static void check_route(const struct bad *bad)
     sz_buf_adds(&text, SZ_S(ISSUERS));
     sz_buf_adds(&text, sz_cstr(upstreams));
     sz_buf_add(&text, "", 1);
-    check(text.p, bad, 12);
+    check(text.p, bad, 16);
     sz_buf_fini(&text);
     free(base);
 }
@@ -281,6 +315,11 @@ Test(mistakes, auth)
         {MAIN "query: \"a=b\"}}\n", 1, 77, "parameter's name"},
         {HEAD "upstream: up, auth: {issuers: [second]}}\n", 1, 52, "has several audiences"},
         {HEAD "upstream: up, auth: {issuers: [any], audiences: [api]}}\n", 1, 69, "does not check audiences"},
+        {HEAD "upstream: up, auth: {issuers: [user], scopes: [a]}}\n", 1, 63, "tells no scopes"},
+        {HEAD "upstream: up, auth: {issuers: [main, user], any_scope: [a]}}\n", 1, 69, "tells no scopes"},
+        {HEAD "upstream: up, auth: {issuers: [user], audiences: [api]}}\n", 1, 63, "tells no audience"},
+        {HEAD "upstream: up, auth: {issuers: [user, ask]}}\n", 1, 69, "opaque token could belong"},
+        {HEAD "upstream: up, auth: {issuers: [ab, main, abc]}}\n", 1, 73, "opaque token could belong"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check_route(&cases[i]);
@@ -368,7 +407,7 @@ Test(mistakes, headers_and_cors)
 Test(mistakes, between_routes)
 {
     static const struct bad cases[] = {
-        {R("a", "path: /a", OPEN) R("a", "path: /b", OPEN), 2, 10, "route id 'a' is taken in line 13"},
+        {R("a", "path: /a", OPEN) R("a", "path: /b", OPEN), 2, 10, "route id 'a' is taken in line 17"},
         {R("a", "path: /a", OPEN) R("b", "path: /a", OPEN), 2, 13, "match the same requests (every method /a)"},
         {R("a", "path: /a, methods: [GET]", OPEN) R("b", "path: /a", OPEN), 2, 13, "(GET /a)"},
         {R("a", "path: /a, methods: [GET]", OPEN) R("b", "path: /a, methods: [HEAD]", OPEN), 2, 13, "(HEAD /a)"},
