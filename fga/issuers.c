@@ -3,7 +3,7 @@
  * read and keys parsed here.
  *
  *   generation of an issuer = its verification settings + the vocabulary    facts made under another are misses
- *   generation of all       = those of each issuer + their key sets         rejections made under another are forgotten
+ *   generation of all       = those of each issuer + all key sets           rejections made under another are forgotten
  *
  * Key sets are not part of an issuer's generation: a removed key ends the facts that it verified, and only those.
  */
@@ -57,7 +57,7 @@ int sz_names_find(const struct sz_names *names, struct sz_slice name)
 /* ---- generations ----------------------------------------------------------------------------------------------- */
 
 /* The same on every instance, so no secret key. */
-static uint64_t mix(uint64_t a, uint64_t b)
+uint64_t sz_mix(uint64_t a, uint64_t b)
 {
     static const struct sz_key128 fixed = {{'s', 'u', 'b', 'z', 'e', 'r', 'o'}};
     uint8_t bytes[16];
@@ -69,20 +69,17 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return h == 0 ? 1 : h; /* 0 means "not configured" */
 }
 
-static void renew_generation(struct sz_issuers *issuers)
+static uint64_t generation_of(const struct sz_issuers *issuers)
 {
-    uint64_t g = mix(issuers->conf->vocabulary.hash, issuers->n);
-    for (size_t i = 0; i < issuers->n; i++) {
-        struct sz_jwks *keys = sz_issuer_keys(&issuers->v[i]);
-        g = mix(mix(g, issuers->v[i].generation), keys->hash);
-        sz_jwks_unref(&keys);
-    }
-    atomic_store_explicit(&issuers->generation, g, memory_order_release);
+    uint64_t g = sz_mix(issuers->conf->vocabulary.hash, issuers->n);
+    for (size_t i = 0; i < issuers->n; i++)
+        g = sz_mix(sz_mix(g, issuers->v[i].generation), issuers->v[i].slot->keys->hash);
+    return g;
 }
 
 uint64_t sz_issuers_generation(const struct sz_issuers *issuers)
 {
-    return atomic_load_explicit(&issuers->generation, memory_order_acquire);
+    return sz_mix(issuers->generation, sz_key_slots_changes());
 }
 
 uint64_t sz_issuer_generation(const struct sz_issuers *issuers, unsigned id)
@@ -93,51 +90,18 @@ uint64_t sz_issuer_generation(const struct sz_issuers *issuers, unsigned id)
 
 /* ---- key sets -------------------------------------------------------------------------------------------------- */
 
-struct sz_jwks *sz_issuer_keys(struct sz_issuer *issuer)
-{
-    pthread_mutex_lock(&issuer->lock);
-    struct sz_jwks *keys = sz_jwks_ref(issuer->keys);
-    pthread_mutex_unlock(&issuer->lock);
-    return keys;
-}
-
-static void set_keys(struct sz_issuer *issuer, struct sz_jwks *keys)
-{
-    pthread_mutex_lock(&issuer->lock);
-    struct sz_jwks *old = issuer->keys;
-    issuer->keys = keys;
-    pthread_mutex_unlock(&issuer->lock);
-    for (size_t i = 0; i < keys->n; i++)
-        atomic_store_explicit(&issuer->alive[i], keys->keys[i].id, memory_order_relaxed);
-    atomic_store_explicit(&issuer->alive_n, (uint32_t)keys->n, memory_order_release);
-    sz_jwks_unref(&old);
-}
-
-void sz_issuer_set_keys(struct sz_issuers *issuers, struct sz_issuer *issuer, struct sz_jwks *keys)
-{
-    SZ_ASSERT(keys->n <= SZ_COUNT(issuer->alive));
-    set_keys(issuer, keys);
-    renew_generation(issuers);
-}
-
 bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id)
 {
     int index = sz_issuer_index(issuers, issuer_id);
     if (index < 0 || key_id == 0)
         return false;
-    const struct sz_issuer *issuer = &issuers->v[index];
-    uint32_t n = atomic_load_explicit(&issuer->alive_n, memory_order_acquire);
-    for (uint32_t i = 0; i < n; i++) {
-        if (atomic_load_explicit(&issuer->alive[i], memory_order_relaxed) == key_id)
-            return true;
-    }
-    return false;
+    return sz_key_slot_alive(issuers->v[index].slot, key_id);
 }
 
 bool sz_issuers_usable(const struct sz_issuers *issuers)
 {
     for (size_t i = 0; i < issuers->n; i++) {
-        if (atomic_load_explicit(&issuers->v[i].alive_n, memory_order_acquire) != 0)
+        if (sz_key_slot_usable(issuers->v[i].slot) || sz_issuer_asks(issuers->v[i].conf))
             return true;
     }
     return false;
@@ -218,10 +182,22 @@ static void load_keys(struct sz_issuer *issuer, struct sz_mistakes *m)
     if ((conf->algorithms & SZ_ALGS_HS) != 0 && !conf->secret.set)
         sz_mistakes_add(m, SZ_NONE, 0, 0, false, "issuer '%.*s': the HS algorithms need secret_file",
                         SZ_FMT(conf->name));
-    if (conf->jwks_file.p == NULL && !conf->secret.set)
-        sz_mistakes_add(m, SZ_NONE, 0, 0, false, "issuer '%.*s' has no keys; give jwks_file or secret_file",
+    if (!sz_issuer_verifies(conf) && !sz_issuer_asks(conf))
+        sz_mistakes_add(m, SZ_NONE, 0, 0, false,
+                        "issuer '%.*s' has no keys; give jwks_file, jwks_uri, discovery or secret_file",
                         SZ_FMT(conf->name));
-    set_keys(issuer, keys);
+    issuer->slot = sz_key_slot_new(keys);
+}
+
+static void load_trust(struct sz_issuer *issuer, struct sz_mistakes *m)
+{
+    const struct sz_conf_issuer *conf = issuer->conf;
+    struct sz_text why;
+    if (!sz_issuer_fetches(conf) && !sz_issuer_asks(conf))
+        return;
+    issuer->trust = sz_http_trust_new(conf->ca_file.p, &why);
+    if (issuer->trust == NULL)
+        sz_mistakes_add(m, conf->ca_file, 0, 0, false, "issuer '%.*s': %s", SZ_FMT(conf->name), why.s);
 }
 
 static void load_issuer(struct sz_issuers *issuers, size_t index, struct sz_mistakes *m)
@@ -229,15 +205,15 @@ static void load_issuer(struct sz_issuers *issuers, size_t index, struct sz_mist
     struct sz_issuer *issuer = &issuers->v[index];
     const struct sz_conf_issuer *conf = &issuers->conf->issuers[index];
     issuer->conf = conf;
-    issuer->generation = mix(conf->settings, issuers->conf->vocabulary.hash);
-    pthread_mutex_init(&issuer->lock, NULL);
+    issuer->generation = sz_mix(conf->settings, issuers->conf->vocabulary.hash);
     if (sz_issuer_register(conf->name, conf->issuer, &issuer->id) != 0) {
         sz_mistakes_add(m, SZ_NONE, 0, 0, false, "issuer '%.*s': too many different issuers since the start; restart",
                         SZ_FMT(conf->name));
-        issuer->keys = sz_jwks_empty();
+        issuer->slot = sz_key_slot_new(sz_jwks_empty());
         return;
     }
     load_keys(issuer, m);
+    load_trust(issuer, m);
 }
 
 static int compare_iss(const void *a, const void *b, void *conf)
@@ -293,7 +269,7 @@ struct sz_issuers *sz_issuers_new(const struct sz_conf *conf, struct sz_mistakes
     for (size_t i = 0; i < issuers->n; i++)
         load_issuer(issuers, i, m);
     build_indices(issuers);
-    renew_generation(issuers);
+    issuers->generation = generation_of(issuers);
     if (m->errors != errors)
         sz_issuers_free(&issuers);
     return issuers;
@@ -306,8 +282,8 @@ void sz_issuers_free(struct sz_issuers **issuers)
     if (all == NULL)
         return;
     for (size_t i = 0; i < all->n; i++) {
-        sz_jwks_unref(&all->v[i].keys);
-        pthread_mutex_destroy(&all->v[i].lock);
+        sz_key_slot_unref(&all->v[i].slot);
+        sz_http_trust_unref(&all->v[i].trust);
     }
     free(all->scopes.order);
     free(all->claims.order);

@@ -33,21 +33,35 @@ static int check_signature(struct sz_issuer *issuer, const struct sz_jose *jose,
         sz_jwt_deny(out, SZ_REASON_algorithm_not_allowed, "the algorithm is not on the issuer's list");
         return 0;
     }
-    struct sz_jwks *keys = sz_issuer_keys(issuer);
+    struct sz_jwks *keys = sz_key_slot_keys(issuer->slot);
     const struct sz_jwk *key = NULL;
     int rc = SZ_JWS_NO_KEY;
     if (keys->n == 0) {
-        out->heals = true;
+        out->heals = out->missing_key = true;
         sz_jwt_deny(out, SZ_REASON_identity_unavailable, "the issuer has no keys");
     } else {
         rc = sz_jws_verify(keys, jose, jws, &key);
+        /* Without a kid, the key that made the signature may just not be known yet. */
+        out->missing_key = rc == SZ_JWS_NO_KEY || (rc == SZ_JWS_BAD && jose->kid.p == NULL);
         if (rc > 0)
             deny_key(rc, out);
     }
     if (rc == 0)
         id->key_id = key->id;
+    if (out->missing_key && jose->kid.p != NULL)
+        out->kid = sz_issuer_claim_hash(issuer->id, SZ_S("kid"), jose->kid);
     sz_jwks_unref(&keys);
     return rc < 0 ? rc : 0;
+}
+
+static void begin(struct sz_verified *out, enum sz_reason reason)
+{
+    out->reason = reason;
+    out->heals = out->missing_key = out->ask = false;
+    out->heals_at = 0;
+    out->issuer = -1;
+    out->kid = 0;
+    out->detail.s[0] = '\0';
 }
 
 static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const struct sz_jws *jws,
@@ -55,9 +69,13 @@ static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const 
 {
     SZ_ASSERT(in->jose != NULL);
     sz_identity_init(id);
-    out->heals = false;
-    out->heals_at = 0;
-    out->detail.s[0] = '\0';
+    begin(out, SZ_REASON_malformed_token);
+    out->issuer = (int)(issuer - in->issuers->v);
+    if (!sz_issuer_verifies(issuer->conf)) {
+        out->ask = true;
+        sz_jwt_deny(out, SZ_REASON_identity_unavailable, "the issuer is asked about its tokens");
+        return 0;
+    }
     int rc = check_signature(issuer, in->jose, jws, id, out);
     if (rc != 0 || id->key_id == 0)
         return rc;
@@ -78,7 +96,7 @@ static int judge_all(const struct sz_issuers *issuers, struct sz_claims_in *in, 
 {
     struct sz_slice iss = sz_json_get_string(in->tree, in->tree->v, SZ_S("iss"));
     size_t first = 0, n = iss.p != NULL ? sz_issuers_find(issuers, iss, &first) : 0;
-    struct sz_verified one = {0};
+    struct sz_verified one;
     if (n == 0)
         sz_jwt_deny(out, SZ_REASON_wrong_issuer, "'iss' is no configured issuer");
     for (size_t i = 0; i < n; i++) {
@@ -130,10 +148,7 @@ int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struc
     struct sz_claims_in in = {.issuers = issuers, .now = now};
     struct sz_jws jws;
     int rc = 0;
-    out->reason = SZ_REASON_malformed_token;
-    out->heals = false;
-    out->heals_at = 0;
-    out->detail.s[0] = '\0';
+    begin(out, SZ_REASON_malformed_token);
     if (open_token(token, &jws, &in, &payload, out))
         rc = judge_all(issuers, &in, &jws, identity, out);
     sz_wipe(bytes, payload.n);

@@ -1,8 +1,8 @@
 /*
  * Issuers and their keys: from a compact token to a validated identity.  Built from the
  * configuration on the service thread, immutable afterwards but for key sets, which are swapped
- * whole.  Verification runs on any loop thread, never blocks and asks nobody: where a key set has
- * to be fetched the answer is SZ_VERIFY_PENDING (providers over the network come with a later part).
+ * whole.  Verification runs on any loop thread, never blocks and asks nobody: where a key has to be
+ * fetched the verdict says so (missing_key) and subzero/provider.h knows whom to ask.
  */
 #ifndef SUBZERO_ISSUERS_H
 #define SUBZERO_ISSUERS_H
@@ -44,6 +44,10 @@ struct sz_verified {
     enum sz_reason reason; /* SZ_REASON_allowed: identity is valid */
     bool heals;            /* a rejection that time or new keys may heal (nbf, iat in the future, unknown kid) */
     int64_t heals_at;      /* unix seconds when time heals it, 0 = unknown */
+    bool missing_key;      /* ... because a key is missing that a fetch might bring: subzero/provider.h */
+    bool ask;              /* the issuer has no keys here: it is to be asked about the token (reason then says nothing) */
+    int issuer;            /* whose token it claims to be: index into conf->issuers, -1: nobody's */
+    uint64_t kid;          /* with missing_key: stands for the kid; 0: the token names none */
     struct sz_text detail; /* for the log and `token inspect`; never the token, never a claim's value */
 };
 

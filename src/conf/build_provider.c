@@ -85,6 +85,9 @@ static void jwks_uri(struct sz_builder *b, const struct sz_raw_issuer *raw, stru
     if (out->jwks_uri.p != NULL && named(raw, "jwks_file"))
         sz_mistake(b->l, sz_node_key(node, "jwks_uri"),
                    "'jwks_uri' beside 'jwks_file': one source of keys; remove one");
+    if (named(raw, "secret_file") && (raw->discovery.p != NULL || out->jwks_uri.p != NULL))
+        sz_mistake(b->l, sz_node_key(node, "secret_file"),
+                   "'secret_file' beside keys that are fetched: tokens are signed one way or the other; remove one");
     if (raw->discovery.p != NULL && (named(raw, "jwks_file") || named(raw, "jwks_uri")))
         sz_mistake(b->l, sz_node_key(node, "discovery"),
                    "'discovery' beside 'jwks_file' or 'jwks_uri': one source of keys; remove one");

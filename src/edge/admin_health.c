@@ -24,9 +24,18 @@ static bool add_config(struct sz_buf *b, const struct sz_server *server)
 static bool add_issuers(struct sz_buf *b, const struct sz_server *server)
 {
     size_t n = server->current->conf->issuers_n;
-    bool ok = n == 0 || sz_issuers_usable(server->current->issuers);
-    sz_buf_printf(b, ",\"issuers\":{\"status\":\"%s\",\"configured\":%zu}", ok ? "ok" : "no_usable_key", n);
-    return ok;
+    bool usable = n == 0 || sz_issuers_usable(server->current->issuers);
+    struct sz_buf providers = {0};
+    bool well = sz_providers_health(server->providers, &providers);
+    sz_buf_printf(b, ",\"issuers\":{\"status\":\"%s\",\"configured\":%zu,\"providers\":{",
+                  !usable ? "no_usable_key"
+                  : well  ? "ok"
+                          : "degraded",
+                  n);
+    sz_buf_adds(b, sz_buf_slice(&providers));
+    sz_buf_printf(b, "}}");
+    sz_buf_fini(&providers);
+    return usable && well;
 }
 
 /* A certificate that ends within a week is worth a look before it is an outage. */

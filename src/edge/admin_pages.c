@@ -10,10 +10,15 @@ void sz_admin_livez(struct sz_admin_call *call)
     sz_admin_send(call, 200, "text/plain; charset=utf-8", SZ_S("ok\n"));
 }
 
-/* A configuration that names issuers cannot serve while none of them has a key. */
-static bool keys_usable(const struct sz_server *server)
+/*
+ * A configuration that names issuers cannot serve before one of them has a key.  Afterwards a provider's outage is for
+ * /health and the metrics: every instance would leave service at once, and cached tokens with it.
+ */
+static bool keys_usable(struct sz_server *server)
 {
-    return server->current->conf->issuers_n == 0 || sz_issuers_usable(server->current->issuers);
+    if (server->current->conf->issuers_n == 0 || sz_issuers_usable(server->current->issuers))
+        server->keys_seen = true;
+    return server->keys_seen;
 }
 
 void sz_admin_readyz(struct sz_admin_call *call)

@@ -117,6 +117,7 @@ static void say_restart_needed(struct sz_server *server, const struct sz_conf *n
 static void take(struct sz_server *server, struct job *job)
 {
     say_restart_needed(server, job->snapshot->conf);
+    sz_providers_adopt(server->providers, job->snapshot->issuers, false);
     for (unsigned i = 0; i < server->threads_n; i++)
         send_swap(server->threads[i], job);
     sz_snapshot_unref(server->current);

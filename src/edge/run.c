@@ -135,6 +135,9 @@ static void block_signals(void)
 static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstream_tls)
 {
     int rc = 0;
+    server->http = sz_http_shared_new(&server->boot->conf->http, server->threads_n + 1);
+    if (server->http == NULL)
+        return -ENOMEM;
     server->threads = sz_xcalloc(server->threads_n, sizeof(struct sz_edge_thread *));
     server->service = sz_xcalloc(1, sizeof(*server->service));
     for (unsigned i = 0; i < server->threads_n && rc == 0; i++) {
@@ -146,6 +149,16 @@ static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstre
         sz_tls_thread_swap(server->threads[i], server->tls);
     }
     return rc != 0 ? rc : sz_thread_init(server->service, server, server->threads_n, false);
+}
+
+static int start_providers(struct sz_server *server, struct sz_text *why)
+{
+    server->providers =
+        sz_providers_new(server->service->loop, server->service->http, server->boot->conf->state_dir, why);
+    if (server->providers == NULL)
+        return -EINVAL;
+    sz_providers_adopt(server->providers, server->current->issuers, true);
+    return 0;
 }
 
 static int start_threads(struct sz_server *server)
@@ -171,11 +184,13 @@ static void end(struct sz_server *server)
     sz_timer_cancel(server->service->loop, &service.hard_end);
     sz_watch_free(&service.watch);
     close(service.signals);
+    sz_providers_free(&server->providers);
     sz_thread_fini(server->service);
     free(server->service);
     server->service = NULL;
     server->threads = NULL;
     server->threads_n = 0;
+    sz_http_shared_free(&server->http);
 }
 
 int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *server), struct sz_text *why)
@@ -193,6 +208,8 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
     sz_mistakes_log(&mistakes);
     sz_mistakes_fini(&mistakes);
     sz_upstream_tls_unref(upstream_tls);
+    if (rc == 0 && start_providers(server, why) != 0)
+        return -EINVAL;
     if (rc == 0)
         rc = watch_signals(server);
     if (rc == 0)

@@ -13,6 +13,7 @@
 #include "edge/addr_count.h"
 #include "edge/listener.h"
 #include "pipeline/txn.h"
+#include "subzero/provider.h"
 
 struct sz_edge_thread;
 struct sz_tls_set;
@@ -62,6 +63,9 @@ struct sz_server {
     size_t buffered_max;
 
     struct sz_reloader *reloader;
+    struct sz_http_shared *http;
+    struct sz_providers *providers; /* the service thread's */
+    bool keys_seen;                 /* once ready, an outage of a provider does not make it unready */
     struct sz_mono started;
 
     /* for /health: what is not as it should be, told once at the start */

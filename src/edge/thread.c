@@ -42,10 +42,14 @@ int sz_thread_init(struct sz_edge_thread *thread, struct sz_server *server, unsi
         return -errno;
     h2o_context_init(&thread->ctx, sz_loop_native(thread->loop), &server->globalconf);
     thread->worker.index = index;
+    thread->http = sz_http_new(server->http, thread->loop);
+    if (thread->http == NULL)
+        return -ENOMEM;
     if (is_worker) {
         int rc = sz_worker_init(&thread->worker, thread->loop, &server->gate, server->current);
         if (rc != 0)
             return rc;
+        thread->worker.http = thread->http;
         thread->pools = sz_proxy_pools_new(&thread->ctx, thread->loop);
         sz_sweep_start(thread);
     }
@@ -69,6 +73,7 @@ void sz_thread_fini(struct sz_edge_thread *thread)
     sz_timer_cancel(thread->loop, &thread->drained);
     sz_timer_cancel(thread->loop, &thread->sweep);
     sz_tls_thread_fini(thread);
+    sz_http_free(&thread->http); /* its calls end, and tell whoever waits, while the worker is still there */
     if (thread->is_worker) {
         sz_proxy_pools_free(&thread->pools);
         sz_worker_fini(&thread->worker);

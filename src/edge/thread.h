@@ -29,6 +29,7 @@ struct sz_edge_thread {
     bool is_worker; /* worker, pools and data listeners exist */
     struct sz_worker worker;
     struct sz_proxy_pools *pools;
+    struct sz_http *http; /* calls to providers */
     struct sz_acceptor *acceptors;
     size_t acceptors_n;
     struct sz_conn *conns;

@@ -171,6 +171,7 @@ struct sz_worker {
     struct sz_gate *gate;
     struct sz_local_snapshot *current;
     struct sz_verify_queue *verify;
+    struct sz_http *http; /* asks providers; NULL: nobody is asked */
     uint64_t request_seq; /* request ids */
     uint8_t id_seed[8];
 };

@@ -128,7 +128,7 @@ static void *swapper(void *arg)
 {
     (void)arg;
     for (unsigned i = 0; i < SWAPS; i++)
-        sz_issuer_set_keys(issuers, &issuers->v[0], parse(documents[i % 3]));
+        sz_key_slot_set(issuers->v[0].slot, parse(documents[i % 3]));
     return NULL;
 }
 
@@ -148,7 +148,7 @@ static void start(void)
     if (issuers == NULL)
         fail("no issuers");
     sz_mistakes_fini(&mistakes);
-    sz_issuer_set_keys(issuers, &issuers->v[0], parse(documents[1]));
+    sz_key_slot_set(issuers->v[0].slot, parse(documents[1]));
 }
 
 int main(void)

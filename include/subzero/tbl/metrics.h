@@ -14,6 +14,7 @@ SZ_COUNTER(conn_refused,    "subzero_connections_refused_total", "cause", "Conne
 SZ_HISTOGRAM(dependency,    "subzero_dependency_duration_seconds", "dependency", "Time of calls to what we depend on")
 SZ_COUNTER(http_connections, "subzero_http_connections_total", "use", "Calls to other services over a new or a reused connection")
 SZ_COUNTER(http_lookups,    "subzero_http_lookups_total", "result", "Names looked up to call other services")
+SZ_COUNTER(jwks_refresh,    "subzero_jwks_refresh_total", "issuer,result", "Fetches of an issuer's keys: ok, unavailable, unusable")
 SZ_COUNTER(log_lost,        "subzero_log_lines_lost_total", "", "Log lines dropped because the queue was full")
 SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")
 /* clang-format on */

@@ -195,7 +195,7 @@ Test(mistakes, providers)
         {A "jwks_uri: \"https://a/k\", jwks_file: /none}}\n", 1, 51, "one source of keys"},
         {A "discovery: auto, jwks_file: /none}}\n", 1, 51, "one source of keys"},
         {A "discovery: oidc}}\n", 1, 62, "write a url"},
-        {A "discovery: auto, algorithms: [HS256], secret_file: /none}}\n", 1, 68, "no algorithm uses"},
+        {A "discovery: auto, algorithms: [HS256], secret_file: /none}}\n", 1, 89, "one way or the other"},
         {A "userinfo: {endpoint: https://a/u}}}\n", 1, 51, "accept_any_audience: true"},
         {A "userinfo: {endpoint: http://a/u, accept_any_audience: true}}}\n", 1, 72, "insecure_http"},
         {A "token_prefix: x}}\n", 1, 51, "without 'introspection'"},
