@@ -105,9 +105,9 @@ enum sz_alg sz_alg_from(struct sz_slice name);
 
 /* How the gateway proves itself to a provider: RFC 6749 section 2.3.1, RFC 7523. */
 enum sz_provider_auth { SZ_PROVIDER_AUTH_BASIC, SZ_PROVIDER_AUTH_POST, SZ_PROVIDER_AUTH_KEY };
-struct sz_conf_breaker {
-    uint32_t failures; /* in a row */
-    struct sz_span open;
+struct sz_conf_breaker { /* of one dependency; see subzero/breaker.h */
+    uint32_t failures;   /* in a row, before it is not asked any more ... */
+    struct sz_span open; /* ... for so long */
 };
 struct sz_conf_issuer {
     struct sz_slice name;        /* key in the file; metric label */
@@ -299,11 +299,6 @@ struct sz_vocabulary {
 struct sz_conf_http {               /* asking providers and other services; see subzero/http.h */
     uint32_t connections, per_host; /* of the whole process */
     struct sz_span dns_ttl, idle;
-};
-
-struct sz_conf_breaker { /* of one dependency; see subzero/breaker.h */
-    uint32_t failures;   /* in a row, before it is not asked any more ... */
-    struct sz_span open; /* ... for so long */
 };
 
 struct sz_conf_fga {

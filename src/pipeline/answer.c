@@ -43,6 +43,13 @@ static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_r
     return body;
 }
 
+/* In whole seconds, at least one. */
+static struct sz_slice retry_after(struct sz_txn *txn, enum sz_reason reason)
+{
+    int64_t seconds = reason == SZ_REASON_identity_unavailable ? (txn->retry_after.us + 999999) / 1000000 : 0;
+    return seconds <= 1 ? SZ_S("1") : sz_pool_printf(txn->pool, "%lld", (long long)seconds);
+}
+
 /* nginx's auth_request makes a 500 of everything but 2xx, 401 and 403: it gets a 403, and the real status beside it. */
 static unsigned dialect_status(struct sz_txn *txn, unsigned status)
 {
@@ -63,7 +70,7 @@ void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *de
     if (wants_challenge(reason))
         add(txn, SZ_S("www-authenticate"), challenge(txn, reason));
     if (row->status == 503 || row->status == 429)
-        add(txn, SZ_S("retry-after"), SZ_S("1"));
+        add(txn, SZ_S("retry-after"), retry_after(txn, reason));
     if (reason == SZ_REASON_method_not_allowed)
         add(txn, SZ_S("allow"), txn->match.allow);
     txn->answer.body = problem_body(txn, row, detail);

@@ -2,9 +2,12 @@
  * identify: from the credential to a validated identity.
  *
  *   find the token ▸ L1 ▸ (rejected before?) ▸ verify now or queued ▸ fill L1 ▸ judge
+ *                                                │    ▲
+ *                                   a key missing └────┘ fetched: waited for (identify_wait.c)
  *
  * The cache holds the fact; what this route makes of it is judged on every request, hit or miss.
  */
+#include "pipeline/identify.h"
 #include "pipeline/credential.h"
 #include "pipeline/stages.h"
 #include "pipeline/verify_queue.h"
@@ -72,16 +75,38 @@ static enum sz_step judge(struct sz_txn *txn)
 /* ---- verifying ------------------------------------------------------------------------------------- */
 
 /*
- * What only new keys can heal is kept: their generation ends it.  What the wall clock decides is not, too early and
- * too late alike: a clock that is set right would have to wait for the entry, and only the issuer can sign such tokens.
+ * What only new keys can heal is kept until they come: their generation ends it, or `again`, when they may be asked
+ * for.  What the wall clock decides is not kept, too early and too late alike: a clock that is set right would have to
+ * wait for the entry, and only the issuer can sign such tokens.
  */
-static void keep_rejection(struct sz_txn *txn, const struct sz_verified *verified)
+static enum sz_step reject(struct sz_txn *txn, const struct sz_verified *verified, struct sz_mono again)
 {
     struct sz_mono now = sz_loop_now(txn->worker->loop);
-    if ((verified->heals && verified->heals_at > 0) || verified->reason == SZ_REASON_expired_token)
-        return;
-    sz_reject_cache_put(txn->worker->gate->rejects, txn->fingerprint, sz_issuers_generation(txn->snapshot->issuers),
-                        verified->reason, now, sz_after(now, txn->snapshot->conf->cache.negative_ttl));
+    struct sz_mono until = sz_earlier(again, sz_after(now, txn->snapshot->conf->cache.negative_ttl));
+    bool time_decides = (verified->heals && verified->heals_at > 0) || verified->reason == SZ_REASON_expired_token;
+    txn->identity = NULL;
+    if (sz_reason_row(verified->reason)->status == 401 && !time_decides &&
+        until.us > now.us) /* never "could not ask" */
+        sz_reject_cache_put(txn->worker->gate->rejects, txn->fingerprint, sz_issuers_generation(txn->snapshot->issuers),
+                            verified->reason, now, until);
+    return sz_refuse(txn, verified->reason);
+}
+
+static enum sz_step missing_key(struct sz_txn *txn, const struct sz_verified *verified)
+{
+    const struct sz_issuers *issuers = txn->snapshot->issuers;
+    struct sz_mono now = sz_loop_now(txn->worker->loop);
+    struct sz_keys_look look;
+    if (txn->keys_waited && verified->reason != SZ_REASON_identity_unavailable)
+        sz_keys_absent(issuers, verified->issuer, verified->kid, now);
+    sz_keys_look(issuers, verified->issuer, verified->kid, now, &look);
+    if (look.answer == SZ_KEYS_ASK && !txn->keys_waited)
+        return sz_wait_for_keys(txn, verified->issuer);
+    if (look.answer == SZ_KEYS_FINAL)
+        return reject(txn, verified, look.again);
+    if (look.answer == SZ_KEYS_ASK && verified->reason != SZ_REASON_identity_unavailable)
+        return reject(txn, verified, now); /* it was just looked for */
+    return sz_identity_unavailable(txn, look.answer == SZ_KEYS_DOWN ? look.again : now);
 }
 
 static enum sz_step verify(struct sz_txn *txn)
@@ -90,18 +115,41 @@ static enum sz_step verify(struct sz_txn *txn)
     struct sz_wall wall = sz_loop_wall(txn->worker->loop);
     if (sz_jwt_verify(txn->snapshot->issuers, txn->token, wall, txn->identity, &verified) != 0)
         return sz_refuse(txn, SZ_REASON_identity_unavailable);
-    if (verified.reason != SZ_REASON_allowed) {
-        if (sz_reason_row(verified.reason)->status == 401) /* "could not ask" is never kept */
-            keep_rejection(txn, &verified);
-        txn->identity = NULL;
-        return sz_refuse(txn, verified.reason);
-    }
+    if (verified.missing_key)
+        return missing_key(txn, &verified);
+    if (verified.reason != SZ_REASON_allowed)
+        return reject(txn, &verified, SZ_NEVER);
     struct sz_mono now = sz_loop_now(txn->worker->loop);
     struct sz_mono until = sz_fact_end(now, wall, txn->snapshot->conf->cache.ttl, txn->identity->exp);
     if (until.us > now.us)
         (void)sz_token_cache_put(txn->worker->gate->tokens, txn->fingerprint, txn->identity, now, until);
     txn->token_layer = 3;
     return judge(txn);
+}
+
+static enum sz_step verify_in_turn(struct sz_txn *txn)
+{
+    switch (sz_verify_queue_enter(txn->worker->verify, txn)) {
+    case SZ_VERIFY_NOW:
+        return verify(txn);
+    case SZ_VERIFY_QUEUED:
+        txn->identify_at = SZ_IDENTIFY_QUEUED;
+        return SZ_STEP_PARKED;
+    case SZ_VERIFY_FULL:
+        count(txn, txn->worker->gate->series.shed);
+        break;
+    }
+    txn->identity = NULL;
+    return sz_refuse(txn, SZ_REASON_overloaded);
+}
+
+/* The keys that were waited for have come, or could not be asked for. */
+static enum sz_step keys_came(struct sz_txn *txn)
+{
+    txn->keys_waited = true;
+    if (txn->flight_status == 0)
+        return verify_in_turn(txn);
+    return sz_identity_unavailable(txn, sz_after(sz_loop_now(txn->worker->loop), SZ_SEC(1)));
 }
 
 /* ---- looking up --------------------------------------------------------------------------------------- */
@@ -149,26 +197,19 @@ static enum sz_step look_up(struct sz_txn *txn)
         return sz_refuse(txn, reason);
     }
     sz_identity_init(txn->identity);
-    switch (sz_verify_queue_enter(txn->worker->verify, txn)) {
-    case SZ_VERIFY_NOW:
-        return verify(txn);
-    case SZ_VERIFY_QUEUED:
-        txn->queued = true;
-        return SZ_STEP_PARKED;
-    case SZ_VERIFY_FULL:
-        count(txn, txn->worker->gate->series.shed);
-        break;
-    }
-    txn->identity = NULL;
-    return sz_refuse(txn, SZ_REASON_overloaded);
+    return verify_in_turn(txn);
 }
 
 enum sz_step sz_stage_identify(struct sz_txn *txn)
 {
     const struct sz_conf_route *route = txn->match.route;
-    if (txn->queued) { /* resumed: it is this token's turn */
-        txn->queued = false;
+    switch (txn->identify_at) {
+    case SZ_IDENTIFY_QUEUED:
         return verify(txn);
+    case SZ_IDENTIFY_KEYS:
+        return keys_came(txn);
+    case SZ_IDENTIFY_BEGIN:
+        break;
     }
     if (route->is_public)
         return sz_pass(txn);

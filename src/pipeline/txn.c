@@ -66,6 +66,7 @@ void sz_txn_end(struct sz_txn *txn)
     if (txn->magic != MAGIC)
         return;
     sz_verify_queue_leave(txn->worker->verify, txn);
+    sz_flight_leave(&txn->flight);
     sz_authorize_cancel(txn);
     if (txn->identity != NULL)
         sz_wipe(txn->identity, sz_identity_size(txn->identity));

@@ -22,6 +22,7 @@
 #include "pipeline/target.h"
 #include "subzero/cache.h"
 #include "subzero/fga.h"
+#include "subzero/flight.h"
 #include "subzero/identity.h"
 #include "subzero/loop.h"
 #include "subzero/reason.h"
@@ -35,6 +36,9 @@ enum sz_stage {
 const char *sz_stage_name(enum sz_stage stage);
 
 enum sz_step { SZ_STEP_GO_ON, SZ_STEP_PARKED, SZ_STEP_FINISHED };
+
+/* Where identify goes on when it is resumed. */
+enum sz_identify_at { SZ_IDENTIFY_BEGIN, SZ_IDENTIFY_QUEUED, SZ_IDENTIFY_KEYS };
 
 struct sz_worker;
 
@@ -97,9 +101,13 @@ struct sz_txn {
     struct sz_fingerprint fingerprint;
     struct sz_identity *identity; /* NULL: anonymous; validated facts otherwise */
     uint8_t token_layer;
-    bool queued;               /* parked for its turn to be verified */
-    struct sz_mono identified; /* when the identity was known; unset when it never was */
-    uint32_t verify_at;        /* slot in the verification queue + 1; 0 = not queued */
+    enum sz_identify_at identify_at; /* what it is parked for */
+    struct sz_flight_wait flight;    /* keys: the fetch that it waits for */
+    int flight_status;               /* what the flight ended with */
+    bool keys_waited;                /* a fetch has been waited for: not for a second one */
+    struct sz_span retry_after;      /* with 503 identity_unavailable: when to come again; 0: unknown */
+    struct sz_mono identified;       /* when the identity was known; unset when it never was */
+    uint32_t verify_at;              /* slot in the verification queue + 1; 0 = not queued */
 
     /* authorize.c */
     struct sz_authz_op op;
@@ -159,6 +167,7 @@ struct sz_gate {
     } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;
+    struct sz_flights *key_flights; /* one per source of keys that is waited for */
     _Atomic uint32_t in_flight;
     _Atomic bool draining;
 };

@@ -73,6 +73,9 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
 {
     *gate = (struct sz_gate){.tokens = sz_token_cache_new(cache->capacity)};
     gate->rejects = sz_reject_cache_new(cache->negative_capacity);
+    /* Whoever waits is a request in flight: limits.max_in_flight bounds them before these figures do. */
+    gate->key_flights =
+        sz_flights_new(&(struct sz_flights_conf){.flights = 1024, .waiters = 1000000, .result = 0, .age = SZ_SEC(60)});
     register_series(gate);
     if (gate->tokens != NULL && gate->rejects != NULL)
         return 0;
@@ -85,4 +88,5 @@ void sz_gate_fini(struct sz_gate *gate)
 {
     sz_token_cache_free(&gate->tokens);
     sz_reject_cache_free(&gate->rejects);
+    sz_flights_free(&gate->key_flights);
 }

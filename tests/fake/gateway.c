@@ -80,7 +80,7 @@ static bool wait_ready(struct gateway *g)
     return false;
 }
 
-bool gateway_start_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream)
+bool gateway_launch_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream)
 {
     const char *other = getenv("SUBZERO_BINARY");
     if (other != NULL)
@@ -92,7 +92,12 @@ bool gateway_start_binary(struct gateway *g, const char *binary, const char *yam
     g->admin = free_port();
     gateway_rewrite(g, yaml);
     const char *argv[] = {binary, "serve", "-c", g->config, NULL};
-    return proc_start(&g->proc, "gateway", g->admin, argv) && wait_ready(g);
+    return proc_start(&g->proc, "gateway", g->admin, argv);
+}
+
+bool gateway_start_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream)
+{
+    return gateway_launch_binary(g, binary, yaml, upstream) && wait_ready(g);
 }
 
 static bool has_report(const char *log)

@@ -19,6 +19,9 @@ struct gateway {
 /* $SUBZERO_BINARY, when set, is started instead.  False: it did not become ready; its output is on stderr. */
 bool gateway_start_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream);
 #define gateway_start(g, yaml, upstream) gateway_start_binary(g, SZ_BINARY, yaml, upstream)
+/* Started and listening, ready or not. */
+bool gateway_launch_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream);
+#define gateway_start_cold(g, yaml, upstream) gateway_launch_binary(g, SZ_BINARY, yaml, upstream)
 /* The same ports, another configuration in the file; the caller sends SIGHUP. */
 void gateway_rewrite(struct gateway *g, const char *yaml);
 /* Sends SIGHUP and waits until the log says that it was obeyed or refused; true: obeyed. */
