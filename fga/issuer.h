@@ -21,8 +21,8 @@ int sz_names_find(const struct sz_names *names, struct sz_slice name);
 
 struct sz_issuer {
     const struct sz_conf_issuer *conf;
-    uint16_t id;          /* process-wide: key_registry.h */
-    uint64_t generation;  /* never 0 */
+    uint16_t id;                 /* process-wide: key_registry.h */
+    uint64_t generation;         /* never 0 */
     struct sz_key_slot *slot;    /* its keys; shared with other configurations when they are fetched */
     struct sz_http_trust *trust; /* issuers that are asked over the network */
 };

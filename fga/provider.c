@@ -15,9 +15,9 @@
 static void on_scrape(void *arg, struct sz_buf *out)
 {
     const struct sz_providers *all = *(struct sz_providers **)arg;
-    struct sz_mono now = sz_mono_read();
     if (all == NULL || all->first == NULL)
         return;
+    struct sz_mono now = sz_loop_now(all->loop);
     sz_buf_printf(out, "# HELP subzero_jwks_age_seconds Time since the issuer's keys were last fetched\n"
                        "# TYPE subzero_jwks_age_seconds gauge\n");
     for (const struct sz_provider *p = all->first; p != NULL; p = p->next) {

@@ -45,9 +45,9 @@ struct sz_verified {
     bool heals;            /* a rejection that time or new keys may heal (nbf, iat in the future, unknown kid) */
     int64_t heals_at;      /* unix seconds when time heals it, 0 = unknown */
     bool missing_key;      /* ... because a key is missing that a fetch might bring: subzero/provider.h */
-    bool ask;              /* the issuer has no keys here: it is to be asked about the token (reason then says nothing) */
-    int issuer;            /* whose token it claims to be: index into conf->issuers, -1: nobody's */
-    uint64_t kid;          /* with missing_key: stands for the kid; 0: the token names none */
+    bool ask;     /* the issuer has no keys here: it is to be asked about the token (reason then says nothing) */
+    int issuer;   /* whose token it claims to be: index into conf->issuers, -1: nobody's */
+    uint64_t kid; /* with missing_key: stands for the kid; 0: the token names none */
     struct sz_text detail; /* for the log and `token inspect`; never the token, never a claim's value */
 };
 

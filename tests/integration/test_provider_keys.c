@@ -117,7 +117,7 @@ Test(provider_keys, an_outage_is_felt_after_max_stale_alone)
     char reason[64], retry_after[32];
     cr_expect_eq(kit_ask(token, reason, retry_after), 503);
     cr_expect_str_eq(reason, "identity_unavailable");
-    cr_expect_geq(atoi(retry_after), 1);
+    cr_expect_geq(strtol(retry_after, NULL, 10), 1);
     cr_expect(kit_ready(true, 100), "an outage takes no instance out of service");
     provider_accept(kit_provider);
     double end = kit_now() + 20;

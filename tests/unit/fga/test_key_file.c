@@ -165,7 +165,8 @@ Test(key_file, a_link_or_fifo_in_its_place_is_not_read)
     cr_expect_eq(load(&back, text, sizeof(text)), -EINVAL);
 }
 
-/* ---- injected failures --------------------------------------------------------------------------------------------- */
+/* ---- injected failures ---------------------------------------------------------------------------------------------
+ */
 
 static enum { NOTHING, WRITE, SHORT_WRITE, FSYNC, RENAME, FSYNC_DIR } broken;
 static unsigned syncs;
