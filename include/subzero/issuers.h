@@ -73,7 +73,10 @@ struct sz_signer;
  * keys rotate.  Blocking.  NULL: *why. */
 struct sz_signer *sz_signer_new(struct sz_slice key, struct sz_text *why);
 void sz_signer_free(struct sz_signer **signer);
-/* Compact JWS over a JSON claims object; typ e.g. "at+jwt".  *out from pool.  Any thread, one at a time. */
+/*
+ * Compact JWS over a JSON claims object; typ e.g. "at+jwt".  *out from pool.  Any thread, several at once (all workers
+ * sign assertions with the one of their snapshot): nothing in the signer changes.
+ */
 int sz_signer_sign(struct sz_signer *signer, enum sz_alg alg, const char *typ, struct sz_slice claims,
                    struct sz_pool *pool, struct sz_slice *out) SZ_MUST_CHECK;
 /* The public half as a JWK Set document. */
