@@ -75,8 +75,10 @@ struct sz_http_host {
     /* addresses */
     struct sz_ask ask;
     bool asking;
-    struct sz_mono until;  /* when they are to be looked up again; 0: never were */
-    struct curl_slist pin; /* CURLOPT_RESOLVE: "+host:port:address,..."; data NULL without addresses */
+    struct sz_mono until; /* when they are to be looked up again; 0: never were */
+    /* CURLOPT_RESOLVE: "+host:port:address,..."; data NULL without addresses.  Read when a try begins, and may by then
+     * hold others than when the try was prepared. */
+    struct curl_slist pin;
     struct sz_mono used;
 };
 
@@ -160,8 +162,8 @@ struct sz_http_job {
     struct sz_slice body; /* ours */
     /* the try under way */
     CURL *easy;
-    unsigned tries_here; /* since the last redirect */
-    bool overflow, connected;
+    unsigned tries_here;               /* since the last redirect */
+    bool overflow, connected, starved; /* starved: no descriptor left for a socket */
     char error[CURL_ERROR_SIZE];
     struct sz_buf head, answer_body;
     struct sz_http_answer answer;

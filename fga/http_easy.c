@@ -21,8 +21,12 @@ enum { FIRST_ROOM = 4096, PIN_SECONDS = 60 };
 /* libcurl's own would be inherited by programs that are started. */
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
-    (void)arg, (void)purpose;
-    return socket(addr->family, addr->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, addr->protocol);
+    struct sz_http_job *job = arg;
+    (void)purpose;
+    int fd = socket(addr->family, addr->socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, addr->protocol);
+    if (fd < 0)
+        job->starved = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+    return fd;
 }
 
 /* ---- what arrives ------------------------------------------------------------------------------------------------ */
@@ -151,6 +155,7 @@ static void set_callbacks(struct sz_http_job *job)
     SET(easy, CURLOPT_PRIVATE, job);
     SET(easy, CURLOPT_ERRORBUFFER, job->error);
     SET(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    SET(easy, CURLOPT_OPENSOCKETDATA, job);
     SET(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
     SET(easy, CURLOPT_RESOLVER_START_DATA, job);
     SET(easy, CURLOPT_PREREQFUNCTION, on_connected);
@@ -164,7 +169,7 @@ static void set_callbacks(struct sz_http_job *job)
 
 void sz_http_easy_prepare(struct sz_http_job *job)
 {
-    job->overflow = job->connected = false;
+    job->overflow = job->connected = job->starved = false;
     job->error[0] = '\0';
     clear(&job->head, SZ_HTTP_HEAD_MAX);
     clear(&job->answer_body, job->limit);
@@ -186,7 +191,7 @@ static enum sz_http_result classify(const struct sz_http_job *job, CURLcode code
     case CURLE_COULDNT_RESOLVE_HOST:
         return SZ_HTTP_RESOLVE;
     case CURLE_COULDNT_CONNECT:
-        return SZ_HTTP_REFUSED;
+        return job->starved ? SZ_HTTP_BUSY : SZ_HTTP_REFUSED;
     case CURLE_OPERATION_TIMEDOUT:
         return SZ_HTTP_TIMEOUT;
     case CURLE_FILESIZE_EXCEEDED:
@@ -247,6 +252,8 @@ void sz_http_easy_read(struct sz_http_job *job, CURLcode code)
     if (answer->result == SZ_HTTP_TOO_LARGE)
         sz_text_set(&answer->why, "more than %zu bytes",
                     job->answer_body.n != 0 ? job->limit : (size_t)SZ_HTTP_HEAD_MAX);
+    else if (answer->result == SZ_HTTP_BUSY)
+        sz_text_set(&answer->why, "no descriptor or memory was left for a socket; raise the limit of open files");
     else if (answer->result != SZ_HTTP_ANSWERED)
         sz_text_set(&answer->why, "%s", job->error[0] != '\0' ? job->error : curl_easy_strerror(code));
 }

@@ -156,6 +156,8 @@ static const char *follow(struct sz_http_job *job, struct sz_slice to)
     ptrdiff_t fragment = sz_find_byte(to, '#');
     if (fragment >= 0)
         to.n = (size_t)fragment;
+    if (to.p == NULL)
+        return "it leads nowhere";
     if (job->redirects == 0)
         return "no (further) redirect is followed";
     if (sz_http_url_parse(to, &url, NULL) != 0)
@@ -307,6 +309,8 @@ static struct sz_http_job *make_job(struct sz_http *http, const struct sz_http_r
     job->body = sz_slice(copy(r->body), r->body.n);
     for (size_t i = 0; i < r->fields_n; i++)
         add_field(job, r->fields[i].name, r->fields[i].value);
+    if (r->method == SZ_HTTP_POST) /* libcurl would ask leave to send a large body, and wait for it */
+        job->fields = curl_slist_append(job->fields, "Expect:");
     return job;
 }
 

@@ -1,6 +1,7 @@
 /*
  * One lock over everything: names, the queue of those to look up, the mailboxes.  Inside it there are only list steps
- * and one write to an eventfd, so a loop waits for microseconds at most; getaddrinfo runs outside.
+ * and one write to an eventfd (four times in a process the start of a thread), so a loop waits for microseconds at
+ * most; getaddrinfo runs outside.
  *
  *   name    idle -> queued -> running -> idle; its `asks` wait for it
  *   ask     waits at its name, then in its mailbox, then belongs to its owner again
@@ -14,6 +15,7 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -41,7 +43,7 @@ struct sz_resolver {
     pthread_cond_t work;
     sz_lookup_fn lookup;
     struct sz_span ttl;
-    unsigned refs, threads, idle;
+    unsigned refs, threads, idle, queued; /* idle threads wait for the names that are queued */
     bool closing;
     struct sz_resolver_name *names;
     size_t names_n;
@@ -211,6 +213,7 @@ static struct sz_resolver_name *next_work(struct sz_resolver *r)
     if (r->first == NULL)
         r->last = &r->first;
     name->state = RUNNING;
+    r->queued--;
     return name;
 }
 
@@ -259,15 +262,20 @@ static bool have_thread(struct sz_resolver *r)
 {
     pthread_attr_t attr;
     pthread_t thread;
-    if (r->idle != 0 || r->threads == THREADS)
+    sigset_t all, before;
+    if (r->queued < r->idle || r->threads == THREADS)
         return true;
     pthread_attr_init(&attr);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, 256 * 1024);
+    sigfillset(&all); /* signals belong to the threads that handle them */
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     if (pthread_create(&thread, &attr, work, r) == 0) {
+        pthread_setname_np(thread, "subzero-names");
         r->threads++;
         r->refs++;
     }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     pthread_attr_destroy(&attr);
     return r->threads != 0;
 }
@@ -319,6 +327,7 @@ static int wait_for(struct sz_resolver *r, struct sz_resolver_name *name, struct
         name->queued = NULL;
         *r->last = name;
         r->last = &name->queued;
+        r->queued++;
         pthread_cond_signal(&r->work);
     }
     ask->name = name;

@@ -56,7 +56,7 @@ enum sz_http_result {
     SZ_HTTP_TOO_LARGE, /* the answer exceeds the request's limit */
     SZ_HTTP_REDIRECT,  /* a redirect that may not be followed; status and Location are there */
     SZ_HTTP_MALFORMED, /* that was not HTTP */
-    SZ_HTTP_BUSY,      /* our own limit: no connection came free in time; never asked */
+    SZ_HTTP_BUSY,      /* our own limit: no connection or descriptor was free in time; never asked */
     SZ_HTTP_CANCELLED, /* the client was freed */
     SZ_HTTP_RESULTS
 };

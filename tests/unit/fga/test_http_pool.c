@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -492,6 +493,50 @@ Test(http_pool, old_addresses_outlive_the_name_servers)
     kit_run_for(&k, SZ_MS(500));
     cr_expect_eq(ask_named(&c, SZ_MS(200)), SZ_HTTP_ANSWERED);
     cr_expect_eq(lookups, 2);
+}
+
+Test(http_pool, addresses_may_change_under_a_call_that_has_just_started)
+{
+    struct kit_call c;
+    start_named(SZ_SEC(1));
+    cr_expect_eq(ask_named(&c, SZ_SEC(5)), SZ_HTTP_ANSWERED);
+    kit_run_for(&k, SZ_MS(1100));
+    struct sz_http_request r = kit_get(&k, named);
+    r.insecure_http = true;
+    kit_begin(&k, &c, &r); /* with the old ones; libcurl has not looked at them yet */
+    usleep(200000);
+    sz_http_hosts_answered(k.http);
+    kit_run_until(&k, kit_done + 1);
+    cr_expect_eq(c.answer.result, SZ_HTTP_ANSWERED);
+    cr_expect_eq(lookups, 2);
+    kit_end(&c);
+}
+
+static struct rlimit before;
+
+static void take_all_descriptors(struct sz_defer *defer)
+{
+    int top = dup(0);
+    struct rlimit none = {.rlim_cur = (rlim_t)top, .rlim_max = before.rlim_max};
+    (void)defer;
+    close(top); /* the lowest free one, so none is free below it */
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &none), 0);
+}
+
+Test(http_pool, no_descriptor_left_is_our_own_shortage)
+{
+    struct kit_call c;
+    struct sz_defer defer = {.on_run = take_all_descriptors};
+    kit_start(&k, NULL);
+    cr_assert_eq(getrlimit(RLIMIT_NOFILE, &before), 0);
+    sz_defer_start(k.loop, &defer);
+    enum sz_http_result result = kit_ask_url(&k, &c, "/x")->result;
+    cr_assert_eq(setrlimit(RLIMIT_NOFILE, &before), 0);
+    cr_expect_eq(result, SZ_HTTP_BUSY, "%s: %s", sz_http_result_name(result), c.answer.why.s);
+    cr_expect_not_null(strstr(c.answer.why.s, "descriptor"), "%s", c.answer.why.s);
+    kit_end(&c);
+    cr_expect_eq(kit_ask_url(&k, &c, "/x")->result, SZ_HTTP_ANSWERED);
+    kit_end(&c);
 }
 
 Test(http_pool, a_look_up_that_hangs_blocks_neither_the_loop_nor_the_end)

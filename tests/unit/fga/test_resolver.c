@@ -128,6 +128,22 @@ Test(resolver, look_ups_at_once_are_bounded)
     cr_expect_eq(lookups, 40);
 }
 
+Test(resolver, one_that_hangs_holds_up_no_other)
+{
+    struct sz_ask asks[3] = {{0}};
+    cr_assert_eq(sz_resolver_ask(&box, "first", now, &asks[0]), SZ_RESOLVER_WAIT);
+    let(1);
+    cr_assert_eq(take(), &asks[0]);
+    usleep(50000); /* its thread waits for work, and is enough for one name, not for two */
+    cr_assert_eq(sz_resolver_ask(&box, "hangs", now, &asks[1]), SZ_RESOLVER_WAIT);
+    cr_assert_eq(sz_resolver_ask(&box, "other", now, &asks[2]), SZ_RESOLVER_WAIT);
+    while (running < 2)
+        usleep(1000);
+    let(2);
+    cr_expect_not_null(take());
+    cr_expect_not_null(take());
+}
+
 Test(resolver, names_are_bounded_and_busy_ones_stay)
 {
     static struct sz_ask asks[SZ_RESOLVER_NAMES + 1];
