@@ -11,6 +11,7 @@
 #include "subzero/cache.h"
 #include "subzero/issuers.h"
 
+static const char at_limit[] = "the buffered request bodies of the process are at their limit";
 static h2o_socket_cb http1_read, http2_read; /* set before the threads start */
 
 void sz_bodies_learn(h2o_socket_cb http1, h2o_socket_cb http2)
@@ -24,28 +25,31 @@ enum sz_conn_protocol sz_bodies_protocol(const struct sz_conn *conn)
     return conn->read == http1_read ? SZ_CONN_HTTP1 : conn->read == http2_read ? SZ_CONN_HTTP2 : SZ_CONN_OTHER;
 }
 
+/* Less than a small read does not count: the ordinary request then touches no shared counter. */
+#define SMALL 4096
+
+/* h2o's buffers grow by doubling: what is taken from the system is what counts, not how far it is filled. */
+static size_t held_by(const h2o_buffer_t *buffer)
+{
+    return buffer == NULL || buffer->size <= SMALL ? 0 : buffer->capacity;
+}
+
 static size_t http2_size(h2o_http2_conn_t *h2)
 {
     size_t sum = 0;
     uint32_t at = 0;
     for (h2o_http2_stream_t *stream; (stream = sz_h2_next_stream(h2, &at)) != NULL;) {
-        if (stream->_req_body != NULL)
-            sum += stream->_req_body->size;
+        sum += held_by(stream->_req_body);
     }
-    if (h2->_headers_unparsed != NULL)
-        sum += h2->_headers_unparsed->size;
-    return sum;
+    return sum + held_by(h2->_headers_unparsed);
 }
-
-/* Less than a small read does not count: the ordinary request then touches no shared counter. */
-#define SMALL 4096
 
 static size_t measure(const struct sz_conn *conn)
 {
-    size_t size = conn->sock->input->size;
+    size_t size = held_by(conn->sock->input);
     if (conn->read == http2_read)
         size += http2_size(conn->sock->data);
-    return size <= SMALL ? 0 : size;
+    return size;
 }
 
 /* Sets what the connection holds; returns the process's total. */
@@ -126,7 +130,7 @@ void sz_bodies_relieve(struct sz_edge_thread *thread)
         if (victim == NULL)
             return;
         count_cut(victim);
-        sz_conn_cut(victim);
+        sz_conn_drop(victim, at_limit);
     }
 }
 
@@ -168,7 +172,7 @@ static bool relieve(struct sz_conn *conn, size_t total)
         count_cut(victim);
         if (victim == conn)
             return false;
-        sz_conn_cut(victim);
+        sz_conn_drop(victim, at_limit);
     }
     return true;
 }

@@ -95,6 +95,14 @@ static void on_read(h2o_socket_t *sock, const char *err)
     conn->read(sock, err);
 }
 
+void sz_conn_drop(struct sz_conn *conn, const char *why)
+{
+    h2o_socket_t *sock = conn->sock;
+    sz_conn_cut(conn);
+    if (sock->_cb.read == on_read)
+        conn->read(sock, why);
+}
+
 h2o_socket_cb sz_conn_wrap_read(h2o_socket_t *sock, h2o_socket_cb cb)
 {
     struct sz_conn *conn = sz_conn_of(sock);

@@ -42,6 +42,11 @@ struct sz_conn *sz_conn_of(h2o_socket_t *sock);
 struct sz_conn *sz_conn_of_req(h2o_req_t *req);
 /* Ends the connection from outside its protocol: h2o notices at its next read or write and cleans up. */
 void sz_conn_cut(struct sz_conn *conn);
+/*
+ * The same at once, with everything that it holds, where h2o waits for more to read; `why` is static.  Not from within
+ * one of its own callbacks; it may be gone afterwards.
+ */
+void sz_conn_drop(struct sz_conn *conn, const char *why);
 /* An HTTP/2 stream left before its answer; cuts the connection when it does so too often (rapid reset). */
 void sz_conn_count_reset(struct sz_conn *conn);
 

@@ -36,20 +36,31 @@ static void add_frame(struct sz_buf *out, uint8_t type, uint8_t flags, uint32_t 
     sz_buf_adds(out, payload);
 }
 
-static bool send_buf(struct http2 *c, struct sz_buf *out)
+static bool send_buf_by(struct http2 *c, struct sz_buf *out, struct sz_mono end)
 {
-    bool sent = !c->closed && wire_send(&c->wire, sz_buf_slice(out));
+    bool sent = !c->closed && wire_send_by(&c->wire, sz_buf_slice(out), end);
 
     sz_buf_fini(out);
     return sent;
 }
 
-bool h2_frame(struct http2 *c, uint8_t type, uint8_t flags, uint32_t stream, struct sz_slice payload)
+static bool send_buf(struct http2 *c, struct sz_buf *out)
+{
+    return send_buf_by(c, out, in_time(SZ_SEC(10)));
+}
+
+bool h2_frame_by(struct http2 *c, uint8_t type, uint8_t flags, uint32_t stream, struct sz_slice payload,
+                 struct sz_mono end)
 {
     struct sz_buf out = {0};
 
     add_frame(&out, type, flags, stream, payload);
-    return send_buf(c, &out);
+    return send_buf_by(c, &out, end);
+}
+
+bool h2_frame(struct http2 *c, uint8_t type, uint8_t flags, uint32_t stream, struct sz_slice payload)
+{
+    return h2_frame_by(c, type, flags, stream, payload, in_time(SZ_SEC(10)));
 }
 
 void h2_encode(struct http2 *c, const struct h2_field *fields, size_t n, struct sz_buf *block)

@@ -66,6 +66,9 @@ void h2_close(struct http2 *c);
 
 /* One frame as it is told; false: the connection is gone. */
 bool h2_frame(struct http2 *c, uint8_t type, uint8_t flags, uint32_t stream, struct sz_slice payload);
+/* For a peer that may not read: `end` instead of 10 s. */
+bool h2_frame_by(struct http2 *c, uint8_t type, uint8_t flags, uint32_t stream, struct sz_slice payload,
+                 struct sz_mono end);
 /* The header list as HEADERS (and CONTINUATION where it is long); `flags`: H2_END_STREAM or 0.  The stream, 0: gone. */
 uint32_t h2_headers(struct http2 *c, const struct h2_field *fields, size_t n, uint8_t flags);
 bool h2_data(struct http2 *c, uint32_t stream, struct sz_slice bytes, uint8_t flags);
