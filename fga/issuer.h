@@ -25,6 +25,11 @@ struct sz_issuer {
     uint64_t generation;         /* never 0 */
     struct sz_key_slot *slot;    /* its keys; shared with other configurations when they are fetched */
     struct sz_http_trust *trust; /* issuers that are asked over the network */
+    /* opaque tokens */
+    struct sz_dependency *dependency; /* NULL until adopted */
+    _Atomic uint32_t calls;           /* under way */
+    struct sz_signer *signer;         /* private_key_jwt */
+    pthread_mutex_t sign;             /* the signer's: held for one signature */
 };
 
 struct sz_issuers {

@@ -200,11 +200,24 @@ static void load_trust(struct sz_issuer *issuer, struct sz_mistakes *m)
         sz_mistakes_add(m, conf->ca_file, 0, 0, false, "issuer '%.*s': %s", SZ_FMT(conf->name), why.s);
 }
 
+static void load_signer(struct sz_issuer *issuer, struct sz_mistakes *m)
+{
+    const struct sz_conf_issuer *conf = issuer->conf;
+    struct sz_text why;
+    if (!conf->introspection.on || conf->introspection.auth != SZ_PROVIDER_AUTH_KEY)
+        return;
+    issuer->signer = sz_signer_new(conf->introspection.key.value, &why);
+    if (issuer->signer == NULL)
+        sz_mistakes_add(m, SZ_NONE, 0, 0, false, "issuer '%.*s': introspection.key_file: %s", SZ_FMT(conf->name),
+                        why.s);
+}
+
 static void load_issuer(struct sz_issuers *issuers, size_t index, struct sz_mistakes *m)
 {
     struct sz_issuer *issuer = &issuers->v[index];
     const struct sz_conf_issuer *conf = &issuers->conf->issuers[index];
     issuer->conf = conf;
+    pthread_mutex_init(&issuer->sign, NULL);
     issuer->generation = sz_mix(conf->settings, issuers->conf->vocabulary.hash);
     if (sz_issuer_register(conf->name, conf->issuer, &issuer->id) != 0) {
         sz_mistakes_add(m, SZ_NONE, 0, 0, false, "issuer '%.*s': too many different issuers since the start; restart",
@@ -214,6 +227,7 @@ static void load_issuer(struct sz_issuers *issuers, size_t index, struct sz_mist
     }
     load_keys(issuer, m);
     load_trust(issuer, m);
+    load_signer(issuer, m);
 }
 
 static int compare_iss(const void *a, const void *b, void *conf)
@@ -284,6 +298,9 @@ void sz_issuers_free(struct sz_issuers **issuers)
     for (size_t i = 0; i < all->n; i++) {
         sz_key_slot_unref(&all->v[i].slot);
         sz_http_trust_unref(&all->v[i].trust);
+        sz_dependency_put(&all->v[i].dependency);
+        sz_signer_free(&all->v[i].signer);
+        pthread_mutex_destroy(&all->v[i].sign);
     }
     free(all->scopes.order);
     free(all->claims.order);

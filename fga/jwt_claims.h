@@ -12,9 +12,11 @@
 struct sz_claims_in {
     const struct sz_issuers *issuers;
     const struct sz_issuer *issuer;
-    const struct sz_jose *jose;
+    const struct sz_jose *jose;      /* NULL with `told` */
     const struct sz_json_tree *tree; /* the payload; its root is an object */
     struct sz_wall now;
+    bool told;        /* not a token's own claims, but what its provider says of it: no header, `exp` may be missing */
+    bool no_audience; /* ... at an endpoint that tells no audience and no scopes */
 };
 
 /* Fills the identity (all but generation, key and issuer ids) and the verdict: out->reason. */

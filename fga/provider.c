@@ -3,6 +3,7 @@
  * the slot that this source fills, any other begins a provider of its own; what nobody names any more is retired.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -220,6 +221,13 @@ static void adopt(struct sz_providers *all, struct sz_issuer *issuer, bool first
     }
 }
 
+static void adopt_dependency(struct sz_providers *all, struct sz_issuer *issuer)
+{
+    char name[SZ_DEPENDENCY_NAME_MAX];
+    snprintf(name, sizeof(name), "issuer:%.*s", SZ_FMT(issuer->conf->name));
+    issuer->dependency = sz_dependency_get(name, &issuer->conf->breaker, sz_loop_now(all->loop));
+}
+
 void sz_providers_adopt(struct sz_providers *all, struct sz_issuers *issuers, bool first)
 {
     for (struct sz_provider *p = all->first; p != NULL; p = p->next)
@@ -227,6 +235,8 @@ void sz_providers_adopt(struct sz_providers *all, struct sz_issuers *issuers, bo
     for (size_t i = 0; i < issuers->n; i++) {
         if (sz_issuer_fetches(issuers->v[i].conf))
             adopt(all, &issuers->v[i], first);
+        if (sz_issuer_asks(issuers->v[i].conf))
+            adopt_dependency(all, &issuers->v[i]);
     }
     for (struct sz_provider **at = &all->first; *at != NULL;) {
         struct sz_provider *p = *at;

@@ -4,12 +4,15 @@
  *   keys    fetched on the service loop, ahead of their end, kept through outages, saved for the next start.  Whoever
  *           has a token whose key is not there looks (sz_keys_look) whether a fetch could bring it, and asks for one.
  *
+ *   tokens  opaque ones are asked about from the loop that has the request, behind one breaker per issuer.
+ *
  * Everything is bounded: one fetch per issuer at a time, one per cooldown because of tokens, a few dozen kids
  * remembered as absent.
  */
 #ifndef SUBZERO_PROVIDER_H
 #define SUBZERO_PROVIDER_H
 
+#include "subzero/dependency.h"
 #include "subzero/http.h"
 #include "subzero/issuers.h"
 #include "subzero/loop.h"
@@ -44,6 +47,34 @@ struct sz_keys_op {
 };
 /* Joins the fetch under way, or starts one unless it is too early for it.  The service loop must still run. */
 void sz_keys_fetch(const struct sz_issuers *issuers, int index, struct sz_keys_op *op);
+
+/* ---- opaque tokens: any loop, on its own thread --------------------------------------------------------------------
+ */
+
+struct sz_token_answer {
+    enum sz_reason reason;              /* allowed; a 401: the provider says no; identity_unavailable: could not ask */
+    const struct sz_identity *identity; /* with allowed; borrowed */
+    bool heals;                         /* a 401 that time heals: not to be kept */
+    struct sz_span retry_after;         /* as the provider wished; 0: it did not say */
+};
+/* One question; the caller's memory, zero-initialised with on_done set. */
+struct sz_token_op {
+    void (*on_done)(struct sz_token_op *op, const struct sz_token_answer *answer);
+    const struct sz_issuers *issuers;
+    int index;
+    struct sz_loop *loop;
+    struct sz_dependency_call call;
+};
+/*
+ * Asks issuer `index`, which must be one that is asked (sz_issuer_asks), about a token.  0: on_done runs once, later,
+ * also when the client is freed.  -EBUSY: as many as may be are under way, or its breaker is open
+ * (sz_token_retry says how long); other negative errno: not asked either; on_done will not run.  `issuers` must live
+ * until then.
+ */
+int sz_token_ask(const struct sz_issuers *issuers, int index, struct sz_http *http, struct sz_loop *loop,
+                 struct sz_slice token, struct sz_mono deadline, struct sz_token_op *op) SZ_MUST_CHECK;
+/* Until the issuer's breaker lets calls through; 0: it does. */
+struct sz_span sz_token_retry(const struct sz_issuers *issuers, int index, struct sz_mono now);
 
 /* ---- life: service thread -------------------------------------------------------------------------------------------
  */

@@ -4,6 +4,7 @@
  *   find the token ▸ L1 ▸ (rejected before?) ▸ verify now or queued ▸ fill L1 ▸ judge
  *                                                │    ▲
  *                                   a key missing └────┘ fetched: waited for (identify_wait.c)
+ *   an opaque token ▸ whose? ▸ L1 ▸ (rejected before?) ▸ its provider is asked (identify_ask.c) ▸ judge
  *
  * The cache holds the fact; what this route makes of it is judged on every request, hit or miss.
  */
@@ -109,12 +110,26 @@ static enum sz_step missing_key(struct sz_txn *txn, const struct sz_verified *ve
     return sz_identity_unavailable(txn, look.answer == SZ_KEYS_DOWN ? look.again : now);
 }
 
+/* A JWT of an issuer whose keys are not here.  What this route would refuse anyway is shown to nobody. */
+static enum sz_step ask_if_accepted(struct sz_txn *txn, int issuer)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    for (size_t i = 0; i < route->issuers_n; i++) {
+        if (route->issuers[i] == issuer)
+            return sz_ask_about_token(txn, issuer);
+    }
+    txn->identity = NULL;
+    return sz_refuse(txn, SZ_REASON_wrong_issuer);
+}
+
 static enum sz_step verify(struct sz_txn *txn)
 {
     struct sz_verified verified;
     struct sz_wall wall = sz_loop_wall(txn->worker->loop);
     if (sz_jwt_verify(txn->snapshot->issuers, txn->token, wall, txn->identity, &verified) != 0)
         return sz_refuse(txn, SZ_REASON_identity_unavailable);
+    if (verified.ask)
+        return ask_if_accepted(txn, verified.issuer);
     if (verified.missing_key)
         return missing_key(txn, &verified);
     if (verified.reason != SZ_REASON_allowed)
@@ -152,14 +167,27 @@ static enum sz_step keys_came(struct sz_txn *txn)
     return sz_identity_unavailable(txn, sz_after(sz_loop_now(txn->worker->loop), SZ_SEC(1)));
 }
 
+/* The provider has been asked about the token, or could not be. */
+static enum sz_step provider_said(struct sz_txn *txn)
+{
+    if (txn->flight_status == SZ_REASON_allowed) {
+        txn->token_layer = 3;
+        return judge(txn);
+    }
+    if (txn->flight_status < 0 || txn->flight_status == SZ_REASON_identity_unavailable)
+        return sz_identity_unavailable(txn, sz_after(sz_loop_now(txn->worker->loop), txn->retry_after));
+    txn->identity = NULL;
+    return sz_refuse(txn, (enum sz_reason)txn->flight_status);
+}
+
 /* ---- looking up --------------------------------------------------------------------------------------- */
 
-/* A cached fact is good while its issuer's settings and the key that verified it stand. */
+/* A cached fact is good while its issuer's settings and the key that verified it (if one did) stand. */
 static bool still_stands(const struct sz_txn *txn)
 {
     const struct sz_identity *id = txn->identity;
     return id->generation == sz_issuer_generation(txn->snapshot->issuers, id->issuer) &&
-           sz_issuer_key_alive(txn->snapshot->issuers, id->issuer, id->key_id);
+           (id->kind == SZ_CREDENTIAL_OPAQUE || sz_issuer_key_alive(txn->snapshot->issuers, id->issuer, id->key_id));
 }
 
 static bool cached(struct sz_txn *txn)
@@ -185,11 +213,12 @@ static bool rejected_before(struct sz_txn *txn, enum sz_reason *reason)
     return true;
 }
 
-static enum sz_step look_up(struct sz_txn *txn)
+/* From L1, or a rejection that still holds; *done: there was one, and the step is that of the request. */
+static enum sz_step look_up(struct sz_txn *txn, bool *done)
 {
     enum sz_reason reason;
-    txn->fingerprint = sz_fingerprint(SZ_CREDENTIAL_JWT, 0, txn->token);
     txn->identity = sz_pool_alloc(txn->pool, sizeof(*txn->identity));
+    *done = true;
     if (cached(txn))
         return judge(txn);
     if (rejected_before(txn, &reason)) {
@@ -197,7 +226,41 @@ static enum sz_step look_up(struct sz_txn *txn)
         return sz_refuse(txn, reason);
     }
     sz_identity_init(txn->identity);
-    return verify_in_turn(txn);
+    *done = false;
+    return SZ_STEP_GO_ON;
+}
+
+static enum sz_step identify_jwt(struct sz_txn *txn)
+{
+    bool done;
+    txn->credential = SZ_CREDENTIAL_JWT;
+    txn->fingerprint = sz_fingerprint(SZ_CREDENTIAL_JWT, 0, txn->token); /* its issuer is inside */
+    enum sz_step step = look_up(txn, &done);
+    return done ? step : verify_in_turn(txn);
+}
+
+static enum sz_step identify_opaque(struct sz_txn *txn)
+{
+    bool done;
+    int issuer = sz_opaque_issuer(txn);
+    txn->credential = SZ_CREDENTIAL_OPAQUE;
+    if (issuer < 0)
+        return sz_refuse(txn, SZ_REASON_invalid_token);
+    txn->fingerprint =
+        sz_fingerprint(SZ_CREDENTIAL_OPAQUE, sz_issuer_id(txn->snapshot->issuers, (size_t)issuer) + 1, txn->token);
+    enum sz_step step = look_up(txn, &done);
+    return done ? step : sz_ask_about_token(txn, issuer);
+}
+
+/* Where nobody is asked, whatever is no JWT is malformed, and no time is spent on the difference. */
+static bool route_asks(const struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    for (size_t i = 0; i < route->issuers_n; i++) {
+        if (sz_issuer_asks(&txn->snapshot->conf->issuers[route->issuers[i]]))
+            return true;
+    }
+    return false;
 }
 
 enum sz_step sz_stage_identify(struct sz_txn *txn)
@@ -208,6 +271,8 @@ enum sz_step sz_stage_identify(struct sz_txn *txn)
         return verify(txn);
     case SZ_IDENTIFY_KEYS:
         return keys_came(txn);
+    case SZ_IDENTIFY_ASKED:
+        return provider_said(txn);
     case SZ_IDENTIFY_BEGIN:
         break;
     }
@@ -218,6 +283,7 @@ enum sz_step sz_stage_identify(struct sz_txn *txn)
         return sz_refuse(txn, reason);
     if (txn->token.n > SZ_TOKEN_MAX)
         return sz_refuse(txn, SZ_REASON_malformed_token);
-    txn->credential = SZ_CREDENTIAL_JWT;
-    return look_up(txn);
+    if (route_asks(txn) && sz_credential_kind(txn->token) == SZ_CREDENTIAL_OPAQUE)
+        return identify_opaque(txn);
+    return identify_jwt(txn);
 }

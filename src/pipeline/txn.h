@@ -38,7 +38,7 @@ const char *sz_stage_name(enum sz_stage stage);
 enum sz_step { SZ_STEP_GO_ON, SZ_STEP_PARKED, SZ_STEP_FINISHED };
 
 /* Where identify goes on when it is resumed. */
-enum sz_identify_at { SZ_IDENTIFY_BEGIN, SZ_IDENTIFY_QUEUED, SZ_IDENTIFY_KEYS };
+enum sz_identify_at { SZ_IDENTIFY_BEGIN, SZ_IDENTIFY_QUEUED, SZ_IDENTIFY_KEYS, SZ_IDENTIFY_ASKED };
 
 struct sz_worker;
 
@@ -102,7 +102,7 @@ struct sz_txn {
     struct sz_identity *identity; /* NULL: anonymous; validated facts otherwise */
     uint8_t token_layer;
     enum sz_identify_at identify_at; /* what it is parked for */
-    struct sz_flight_wait flight;    /* keys: the fetch that it waits for */
+    struct sz_flight_wait flight;    /* what it waits for: a fetch of keys, the provider's word on the token */
     int flight_status;               /* what the flight ended with */
     bool keys_waited;                /* a fetch has been waited for: not for a second one */
     struct sz_span retry_after;      /* with 503 identity_unavailable: when to come again; 0: unknown */
@@ -167,7 +167,8 @@ struct sz_gate {
     } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;
-    struct sz_flights *key_flights; /* one per source of keys that is waited for */
+    struct sz_flights *key_flights;   /* one per source of keys that is waited for */
+    struct sz_flights *token_flights; /* one per opaque token that is asked about */
     _Atomic uint32_t in_flight;
     _Atomic bool draining;
 };

@@ -77,6 +77,8 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
     gate->key_flights =
         sz_flights_new(&(struct sz_flights_conf){.flights = 1024, .waiters = 1000000, .result = 0, .age = SZ_SEC(60)});
     register_series(gate);
+    gate->token_flights = sz_flights_new(&(struct sz_flights_conf){
+        .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_identity), .age = SZ_SEC(60)});
     if (gate->tokens != NULL && gate->rejects != NULL)
         return 0;
     int error = errno != 0 ? errno : ENOMEM;
@@ -89,4 +91,5 @@ void sz_gate_fini(struct sz_gate *gate)
     sz_token_cache_free(&gate->tokens);
     sz_reject_cache_free(&gate->rejects);
     sz_flights_free(&gate->key_flights);
+    sz_flights_free(&gate->token_flights);
 }

@@ -31,7 +31,7 @@ static void write_keys(struct issuer_fixture *f, const json_t *jwks)
     free(text);
 }
 
-void issuer_fixture_init(struct issuer_fixture *f, const json_t *policy, const json_t *jwks)
+static void open_fixture(struct issuer_fixture *f, const json_t *policy, const json_t *jwks, bool asked)
 {
     memset(f, 0, sizeof(*f));
     write_keys(f, jwks);
@@ -41,7 +41,10 @@ void issuer_fixture_init(struct issuer_fixture *f, const json_t *policy, const j
     f->issuer.audiences = strings_of(json_object_get(policy, "aud"), f->audiences, SZ_COUNT(f->audiences));
     f->issuer.any_audience = f->issuer.audiences.n == 0;
     f->issuer.algorithms = ((1u << SZ_ALG_COUNT) - 1) & ~(1u << SZ_ALG_HS256 | 1u << SZ_ALG_HS384 | 1u << SZ_ALG_HS512);
-    f->issuer.jwks_file = sz_cstr(f->path);
+    if (asked)
+        f->issuer.introspection.on = true;
+    else
+        f->issuer.jwks_file = sz_cstr(f->path);
     f->issuer.leeway = SZ_SEC(json_integer_value(skew));
     f->issuer.required_claims = strings_of(json_object_get(policy, "require"), f->required, SZ_COUNT(f->required));
     f->issuer.types = strings_of(json_object_get(policy, "typ"), f->types, SZ_COUNT(f->types));
@@ -52,6 +55,16 @@ void issuer_fixture_init(struct issuer_fixture *f, const json_t *policy, const j
     sz_mistakes_init(&f->mistakes);
     f->issuers = sz_issuers_new(&f->conf, &f->mistakes);
     cr_assert(f->issuers != NULL);
+}
+
+void issuer_fixture_init(struct issuer_fixture *f, const json_t *policy, const json_t *jwks)
+{
+    open_fixture(f, policy, jwks, false);
+}
+
+void issuer_fixture_asked(struct issuer_fixture *f, const json_t *policy, const json_t *jwks)
+{
+    open_fixture(f, policy, jwks, true);
 }
 
 void issuer_fixture_fini(struct issuer_fixture *f)

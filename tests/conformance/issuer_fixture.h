@@ -17,6 +17,8 @@ struct issuer_fixture {
 
 /* policy: the member of a vector {iss, aud, skew, require, required_scope, typ}; jwks: its key set. */
 void issuer_fixture_init(struct issuer_fixture *f, const json_t *policy, const json_t *jwks);
+/* The same, asked by introspection instead: no keys. */
+void issuer_fixture_asked(struct issuer_fixture *f, const json_t *policy, const json_t *jwks);
 void issuer_fixture_fini(struct issuer_fixture *f);
 
 #endif
