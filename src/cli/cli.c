@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "subzero/base.h"
 
@@ -42,7 +41,7 @@ int sz_cli_main(int argc, char **argv)
         usage(stderr);
         return SZ_EXIT_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+    if (sz_cli_is_help(argv[1]) || strcmp(argv[1], "help") == 0) {
         usage(stdout);
         return SZ_EXIT_OK;
     }

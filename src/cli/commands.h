@@ -7,6 +7,6 @@ SZ_COMMAND("config",      config,      "print the effective configuration, its s
 SZ_COMMAND("token",       token,       "mint a token, or look into one")
 SZ_COMMAND("fga",         fga,         "test, validate and ask authorization models")
 SZ_COMMAND("key",         key,         "make a new secret or signing key")
-SZ_COMMAND("version",     version,     "print the version and the libraries")
+SZ_COMMAND("version",     version,     "print the version")
 /* clang-format on */
 #undef SZ_COMMAND

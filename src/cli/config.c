@@ -1,6 +1,5 @@
 /* subzero config: what a configuration comes to, and what can stand in one.  The output is for pipes and files. */
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/mistakes.h"
@@ -41,7 +40,7 @@ static int dump(int argc, char **argv)
 int sz_cmd_config(int argc, char **argv)
 {
     struct sz_buf text = {0};
-    if (argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    if ((argc >= 2 && sz_cli_is_help(argv[1])) || (argc >= 3 && sz_cli_is_help(argv[2]))) {
         usage(stdout);
         return SZ_EXIT_OK;
     }

@@ -85,7 +85,9 @@ static int load_key(struct sz_demo *demo, struct sz_text *why)
 int sz_demo_init(struct sz_demo *demo, const char *address, const char *admin, struct sz_text *why)
 {
     struct sz_addr loopback;
-    *demo = (struct sz_demo){.address = address, .admin = admin, .upstream = {.kind = SZ_LISTEN_DEMO, .fd = -1}};
+    *demo = (struct sz_demo){.address = address != NULL ? address : "127.0.0.1:8080",
+                             .admin = admin != NULL ? admin : "127.0.0.1:9901",
+                             .upstream = {.kind = SZ_LISTEN_DEMO, .fd = -1}};
     int rc = sz_addr_parse(SZ_S("127.0.0.1"), &loopback);
     if (rc == 0)
         rc = load_key(demo, why);

@@ -16,7 +16,7 @@ struct sz_demo {
     char keys[64];      /* ... and the file they are in while a configuration is being loaded */
 };
 
-/* Makes or finds the issuer's key and binds the upstream.  -errno and *why. */
+/* Makes or finds the issuer's key and binds the upstream.  NULL addresses: the usual ones.  -errno and *why. */
 int sz_demo_init(struct sz_demo *demo, const char *address, const char *admin, struct sz_text *why) SZ_MUST_CHECK;
 /* A struct sz_conf_source's load: arg is the demo. */
 struct sz_conf *sz_demo_load(void *arg, struct sz_mistakes *m);

@@ -3,7 +3,6 @@
  */
 #include <getopt.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 #include "subzero/fga_tools.h"
@@ -128,7 +127,7 @@ static int run_check(int argc, char **argv, bool explain)
 int sz_cmd_fga(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
+    if (sz_cli_is_help(what) || (argc > 2 && sz_cli_is_help(argv[2]))) {
         fputs(usage_text, stdout);
         return SZ_EXIT_OK;
     }

@@ -2,10 +2,8 @@
  * healthcheck: asks the admin listener whether the gateway is ready.  For containers, whose images have no curl.
  * Exit 0 ready, 1 not ready, 3 nobody answered.
  */
-#include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -80,7 +78,7 @@ int sz_cmd_healthcheck(int argc, char **argv)
     struct sz_addr ip;
     uint16_t port;
 
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+    if (argc == 2 && sz_cli_is_help(argv[1])) {
         fputs(usage_text, stdout);
         return SZ_EXIT_OK;
     }

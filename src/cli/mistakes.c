@@ -1,7 +1,6 @@
 /* Loading for the commands, and printing what was wrong. */
 #include "cli/mistakes.h"
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #define INPUT_MAX (8u * 1024 * 1024)

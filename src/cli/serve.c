@@ -2,14 +2,14 @@
  * serve: from a configuration to a running gateway.  Everything that needs root or blocks happens here, in this order:
  * harden, read, bind, drop, run.
  */
-#include <errno.h>
+#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
 
 #include "cli/cli.h"
 #include "cli/demo.h"
+#include "cli/mistakes.h"
 #include "cli/process.h"
 #include "edge/overrides.h"
 #include "edge/reload.h"
@@ -34,43 +34,54 @@ static const char usage_text[] =
     "       subzero serve --demo [--address 127.0.0.1:8080] [--admin 127.0.0.1:9901]\n"
     "\n"
     "Runs the gateway.  Without -c and --demo the configuration comes from the environment\n"
-    "(docs/configuration.md names the variables).  SIGHUP reloads, SIGTERM drains.\n"
+    "('subzero config reference' names the variables).  SIGHUP reloads, SIGTERM drains.\n"
     "\n"
     "  -c FILE    configuration in YAML; 'subzero check -c FILE' looks at it without serving\n"
     "  --demo     an issuer, an engine and an upstream inside the process, on loopback\n";
 
-static bool parse(int argc, char **argv, struct options *o)
+static const char *contradiction(const struct options *o)
 {
-    *o = (struct options){.address = "127.0.0.1:8080", .admin = "127.0.0.1:9901"};
-    for (int i = 1; i < argc; i++) {
-        const char **value = NULL;
-        if (strcmp(argv[i], "--demo") == 0)
-            o->demo = true;
-        else if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
-            o->help = true;
-        else if (strcmp(argv[i], "-c") == 0 || strcmp(argv[i], "--config") == 0)
-            value = &o->file;
-        else if (strcmp(argv[i], "--address") == 0)
-            value = &o->address;
-        else if (strcmp(argv[i], "--admin") == 0)
-            value = &o->admin;
-        else
-            return false;
-        if (value != NULL && ++i == argc)
-            return false;
-        if (value != NULL)
-            *value = argv[i];
-    }
-    return !(o->demo && o->file != NULL);
+    if (o->demo && o->file != NULL)
+        return "give either -c or --demo";
+    if (!o->demo && (o->address != NULL || o->admin != NULL))
+        return "--address and --admin are the demo's; elsewhere the configuration names them";
+    return NULL;
 }
 
-static void print_mistakes(const struct sz_mistakes *m)
+/* False: what is wrong has been said. */
+static bool parse(int argc, char **argv, struct options *o)
 {
-    for (size_t i = 0; i < m->n; i++) {
-        const struct sz_mistake *mistake = &m->v[i];
-        fprintf(stderr, "%.*s:%u:%u: %s%.*s\n", SZ_FMT(mistake->file), mistake->line, mistake->column,
-                mistake->warning ? "warning: " : "", SZ_FMT(mistake->message));
+    static const struct option options[] = {
+        {"config", required_argument, NULL, 'c'},  {"demo", no_argument, NULL, 'd'},
+        {"address", required_argument, NULL, 'l'}, {"admin", required_argument, NULL, 'a'},
+        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0}};
+    *o = (struct options){0};
+    optind = 1;
+    for (int c; (c = getopt_long(argc, argv, "c:h", options, NULL)) != -1;) {
+        switch (c) {
+        case 'c':
+            o->file = optarg;
+            break;
+        case 'd':
+            o->demo = true;
+            break;
+        case 'l':
+            o->address = optarg;
+            break;
+        case 'a':
+            o->admin = optarg;
+            break;
+        case 'h':
+            o->help = true;
+            break;
+        default:
+            return false;
+        }
     }
+    const char *wrong = optind < argc ? "takes options alone" : contradiction(o);
+    if (wrong != NULL)
+        fprintf(stderr, "subzero serve: %s\n", wrong);
+    return wrong == NULL;
 }
 
 static struct sz_conf *load_file(void *arg, struct sz_mistakes *m)
@@ -125,7 +136,7 @@ static struct sz_snapshot *load(struct serve *s, struct sz_conf_source source)
         snapshot = sz_snapshot_new(conf, &mistakes);
     }
     sz_demo_loaded(&s->demo);
-    print_mistakes(&mistakes);
+    sz_cli_print_mistakes(&mistakes, stderr);
     sz_mistakes_fini(&mistakes);
     return snapshot;
 }

@@ -1,9 +1,7 @@
 /* subzero token: tokens for the demo and for tests, and a look into any token.  One file per verb. */
 #include "cli/token.h"
 
-#include <stdbool.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cli/cli.h"
 
@@ -23,7 +21,7 @@ int sz_cmd_token(int argc, char **argv)
         return sz_token_mint(argc - 1, argv + 1);
     if (argc >= 2 && strcmp(argv[1], "inspect") == 0)
         return sz_token_inspect(argc - 1, argv + 1);
-    bool help = argc >= 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
+    bool help = argc >= 2 && sz_cli_is_help(argv[1]);
     usage(help ? stdout : stderr);
     return help ? SZ_EXIT_OK : SZ_EXIT_USAGE;
 }
