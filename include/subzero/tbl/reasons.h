@@ -1,4 +1,4 @@
-/* NAME, status, title for people.  The closed list of why a request was answered as it was (DESIGN: `reason`). */
+/* NAME, status, title for people.  The closed list of why a request was answered as it was: `reason` in answers and logs. */
 /* clang-format off */
 #ifndef SZ_REASON
 #error "define SZ_REASON(name, status, title) first"
