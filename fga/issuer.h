@@ -22,7 +22,8 @@ int sz_names_find(const struct sz_names *names, struct sz_slice name);
 struct sz_issuer {
     const struct sz_conf_issuer *conf;
     uint16_t id;                 /* process-wide: key_registry.h */
-    uint64_t generation;         /* never 0 */
+    uint64_t generation;         /* of its settings, and of those it shares `iss` with; never 0 */
+    bool shares_iss;             /* another issuer has the same `iss` (shared_subjects) */
     struct sz_key_slot *slot;    /* its keys; shared with other configurations when they are fetched */
     struct sz_http_trust *trust; /* issuers that are asked over the network */
     /* opaque tokens */
@@ -45,6 +46,9 @@ struct sz_issuers {
 
 /* A hash of two hashes, never 0; the same on every instance. */
 uint64_t sz_mix(uint64_t a, uint64_t b);
+
+/* What a fact of this issuer must carry to be believed now. */
+uint64_t sz_issuer_generation_now(const struct sz_issuer *issuer);
 
 /* The issuers with exactly this `iss`: *first is a position in by_iss; returns how many follow each other there. */
 size_t sz_issuers_find(const struct sz_issuers *issuers, struct sz_slice iss, size_t *first);

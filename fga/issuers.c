@@ -82,10 +82,17 @@ uint64_t sz_issuers_generation(const struct sz_issuers *issuers)
     return sz_mix(issuers->generation, sz_key_slots_changes());
 }
 
+/* Which of several issuers with one `iss` has a token depends on the keys of them all: any new key set ends such facts.
+ */
+uint64_t sz_issuer_generation_now(const struct sz_issuer *issuer)
+{
+    return issuer->shares_iss ? sz_mix(issuer->generation, sz_key_slots_changes()) : issuer->generation;
+}
+
 uint64_t sz_issuer_generation(const struct sz_issuers *issuers, unsigned id)
 {
     int index = sz_issuer_index(issuers, id);
-    return index < 0 ? 0 : issuers->v[index].generation;
+    return index < 0 ? 0 : sz_issuer_generation_now(&issuers->v[index]);
 }
 
 /* ---- key sets -------------------------------------------------------------------------------------------------- */
@@ -252,6 +259,26 @@ static void build_indices(struct sz_issuers *issuers)
         issuers->index_of[issuers->v[i].id] = (int16_t)i;
 }
 
+/* Issuers with one `iss` are neighbours in by_iss: what they learn stands only as long as all of them are as they were.
+ */
+static void share_generations(struct sz_issuers *issuers)
+{
+    for (size_t at = 0, n; at < issuers->n; at += n) {
+        size_t first;
+        uint64_t g = 0;
+        n = sz_issuers_find(issuers, issuers->v[issuers->by_iss[at]].conf->issuer, &first);
+        for (size_t i = at; n > 1 && i < at + n; i++) {
+            const struct sz_issuer *issuer = &issuers->v[issuers->by_iss[i]];
+            g = sz_mix(g, sz_mix(issuer->generation, issuer->slot->keys->hash));
+        }
+        for (size_t i = at; n > 1 && i < at + n; i++) {
+            struct sz_issuer *issuer = &issuers->v[issuers->by_iss[i]];
+            issuer->generation = sz_mix(g, i);
+            issuer->shares_iss = true;
+        }
+    }
+}
+
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static struct sz_key128 claim_key;
 
@@ -283,6 +310,7 @@ struct sz_issuers *sz_issuers_new(const struct sz_conf *conf, struct sz_mistakes
     for (size_t i = 0; i < issuers->n; i++)
         load_issuer(issuers, i, m);
     build_indices(issuers);
+    share_generations(issuers);
     issuers->generation = generation_of(issuers);
     if (m->errors != errors)
         sz_issuers_free(&issuers);

@@ -82,7 +82,7 @@ static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const 
     sz_jose_keep(jws->header, in->jose);
     id->kind = SZ_CREDENTIAL_JWT;
     id->issuer = issuer->id;
-    id->generation = issuer->generation;
+    id->generation = sz_issuer_generation_now(issuer);
     sz_jwt_claims(in, id, out);
     return 0;
 }

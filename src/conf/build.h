@@ -48,6 +48,8 @@ void sz_build_headers(struct sz_builder *b, const struct sz_raw_route *raw, cons
 void sz_build_cors(struct sz_builder *b, const struct sz_raw_route *raw, struct sz_conf_route *route);
 /* What holds between routes: ids, equal patterns, public over guarded, the router's bound. */
 void sz_check_routes(struct sz_builder *b);
+/* check_issuers.c: after the routes are built. */
+void sz_check_issuers(struct sz_builder *b);
 
 /*
  * "user:{claims.sub}" -> parts.  Unknown variables and path parameters, unclosed braces are mistakes at `at`

@@ -105,13 +105,6 @@ void sz_build_issuers(struct sz_builder *b)
         keys(b, &raw[i], &issuers[i]);
         audiences(b, &raw[i], &issuers[i]);
         issuers[i].settings = settings_hash(&issuers[i]);
-        for (size_t k = 0; k < i; k++) {
-            if (issuers[i].issuer.p != NULL && sz_eq(issuers[i].issuer, issuers[k].issuer))
-                sz_mistake(
-                    b->l, sz_node_get(raw[i].head.node, "issuer"),
-                    "issuers '%.*s' and '%.*s' have the same 'issuer'; a token could not be told apart, keep one",
-                    SZ_FMT(issuers[k].name), SZ_FMT(issuers[i].name));
-        }
     }
     b->conf->issuers = issuers;
     b->conf->issuers_n = n;

@@ -114,8 +114,19 @@ static void say_restart_needed(struct sz_server *server, const struct sz_conf *n
     sz_buf_fini(&text);
 }
 
+/* A fact keeps the end that it was given; a shorter ttl is meant for those that are there already, too. */
+static void shorten_facts(struct sz_server *server, const struct sz_conf *next)
+{
+    const struct sz_conf_cache *was = &server->current->conf->cache;
+    if (next->cache.ttl.us < was->ttl.us)
+        sz_token_cache_flush(server->gate.tokens);
+    if (next->cache.negative_ttl.us < was->negative_ttl.us)
+        sz_reject_cache_flush(server->gate.rejects);
+}
+
 static void take(struct sz_server *server, struct job *job)
 {
+    shorten_facts(server, job->snapshot->conf);
     say_restart_needed(server, job->snapshot->conf);
     sz_providers_adopt(server->providers, job->snapshot->issuers, false);
     for (unsigned i = 0; i < server->threads_n; i++)

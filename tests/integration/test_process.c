@@ -128,3 +128,28 @@ Test(process, access_lines_can_be_sampled_or_off, .fini = teardown, .timeout = 6
     cr_expect_eq(count_lines(log, "\"request_id\""), before);
     free(log);
 }
+
+/* Entries of L1 by the admin listener's count. */
+static double entries(void)
+{
+    char *page = gateway_admin(&gw, "/cache");
+    const char *at = strstr(page, "\"entries\":");
+    double n = at != NULL ? strtod(at + 10, NULL) : -1;
+    free(page);
+    return n;
+}
+
+Test(process, a_shorter_ttl_ends_what_is_cached, .fini = teardown, .timeout = 60)
+{
+    start(HEAD "log: {access: off}\ncache: {l1: {ttl: 5m}}\n" ROUTES);
+    char *token = issuer_token(&issuer, "alice", 600, NULL);
+    cr_expect_eq(http1_ask(gw.port, "GET", "/a", token, NULL, NULL, &r), 200);
+    cr_expect_eq(entries(), 1);
+    gateway_rewrite(&gw, HEAD "log: {access: off}\ncache: {l1: {ttl: 10m}}\n" ROUTES);
+    cr_assert(gateway_reload(&gw));
+    cr_expect_eq(entries(), 1, "a longer ttl leaves the entries alone");
+    gateway_rewrite(&gw, HEAD "log: {access: off}\ncache: {l1: {ttl: 1s}}\n" ROUTES);
+    cr_assert(gateway_reload(&gw));
+    cr_expect_eq(entries(), 0);
+    free(token);
+}

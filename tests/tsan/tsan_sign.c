@@ -83,7 +83,7 @@ static void start(struct sz_conf *conf)
     sz_buf_printf(&set, "]}");
     if (sz_jwks_parse(sz_buf_slice(&set), issuers->v[0].id, SZ_JWKS_PUBLIC, NULL, &keys, &why) != 0 || keys->n != 3)
         fail(why.s);
-    sz_issuer_set_keys(issuers, &issuers->v[0], keys);
+    sz_key_slot_set(issuers->v[0].slot, keys);
     sz_buf_fini(&set);
 }
 
