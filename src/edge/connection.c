@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include "edge/bodies.h"
+#include "edge/h2_guard.h"
 #include "edge/listener.h"
 #include "edge/server.h"
 #include "edge/thread.h"
@@ -92,7 +93,9 @@ static void on_read(h2o_socket_t *sock, const char *err)
     }
     if (err == NULL && !sz_bodies_account(conn))
         err = "the buffered request bodies of the process are at their limit";
+    sz_h2_guard_reading(sz_bodies_protocol(conn) == SZ_CONN_HTTP2 ? sock->data : NULL);
     conn->read(sock, err);
+    sz_h2_guard_reading(NULL);
 }
 
 void sz_conn_drop(struct sz_conn *conn, const char *why)

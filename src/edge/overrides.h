@@ -9,6 +9,8 @@
  *   h2o_context_update_timestamp_cache  timers on the wall clock: a step closes every connection
  *   h2o_socket_read_start               request bodies are buffered without a bound for the whole process
  *   h2o_send_error_generic              error texts of its own, in text/plain
+ *   h2o_http2_decode_frame,
+ *   h2o_hpack_parse_headers             trusts HTTP/2 clients                (edge/h2_guard.c)
  *
  * A linker that drops or hides one of them would bring the hole back without a word, hence the self-test at the start.
  */
@@ -19,7 +21,7 @@
 
 /* How often each was called on this thread: the self-test looks whether it was at all. */
 struct sz_overrides_seen {
-    unsigned chunked, upgrade, normalize, clock, date, read_start, error;
+    unsigned chunked, upgrade, normalize, clock, date, read_start, error, frame, header;
 };
 extern __thread struct sz_overrides_seen sz_overrides_seen;
 
