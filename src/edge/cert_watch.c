@@ -20,6 +20,7 @@ struct sz_cert_watch {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool end;
+    uint64_t loaded; /* the state of the files that are in use, or that a reload was asked for */
     struct sz_msg changed;
     atomic_bool posted;
 };
@@ -52,11 +53,11 @@ static void *watch_main(void *arg)
 {
     struct sz_cert_watch *watch = arg;
     const struct sz_conf *conf = watch->server->boot->conf;
-    uint64_t loaded = sz_tls_files_state(conf), before = loaded;
+    uint64_t before = watch->loaded;
     while (!sleep_until_look(watch)) {
         uint64_t now = sz_tls_files_state(conf);
-        if (now != loaded && now == before && !atomic_exchange(&watch->posted, true)) {
-            loaded = now;
+        if (now != watch->loaded && now == before && !atomic_exchange(&watch->posted, true)) {
+            watch->loaded = now;
             sz_loop_post(watch->server->service->loop, &watch->changed);
         }
         before = now;
@@ -71,6 +72,7 @@ struct sz_cert_watch *sz_cert_watch_new(struct sz_server *server)
         return NULL;
     struct sz_cert_watch *watch = sz_xcalloc(1, sizeof(*watch));
     watch->server = server;
+    watch->loaded = sz_tls_set_files(server->tls);
     watch->changed.on_msg = on_changed;
     pthread_mutex_init(&watch->lock, NULL);
     pthread_condattr_init(&attr);

@@ -16,6 +16,7 @@
 struct sz_tls_set {
     atomic_uint refs;
     struct sz_tls_expiry expiry;
+    uint64_t files; /* their state just before they were read */
     size_t n;
     struct sz_tls_choice listeners[]; /* by index of the server's listeners; n == 0: cleartext */
 };
@@ -78,6 +79,7 @@ struct sz_tls_set *sz_tls_set_new(struct sz_server *server, const struct sz_conf
     size_t n = server->listeners_n;
     struct sz_tls_set *set = sz_xcalloc(1, sizeof(*set) + n * sizeof(set->listeners[0]));
     atomic_init(&set->refs, 1);
+    set->files = sz_tls_files_state(conf);
     set->n = n;
     for (size_t i = 0; i < n; i++) {
         const struct sz_conf_listener *boot = server->listeners[i].conf;
@@ -182,6 +184,11 @@ static void add_file(struct sz_buf *b, struct sz_slice path)
     if (stat(path.p, &st) == 0)
         sz_buf_printf(b, "%lld.%ld.%lld.%llu", (long long)st.st_mtim.tv_sec, st.st_mtim.tv_nsec, (long long)st.st_size,
                       (unsigned long long)st.st_ino);
+}
+
+uint64_t sz_tls_set_files(const struct sz_tls_set *set)
+{
+    return set->files;
 }
 
 uint64_t sz_tls_files_state(const struct sz_conf *conf)

@@ -35,6 +35,8 @@ bool sz_tls_first_expiry(const struct sz_tls_set *set, struct sz_tls_expiry *out
 
 /* Hash over the metadata of every file of the set: changes when one is replaced. Blocking. */
 uint64_t sz_tls_files_state(const struct sz_conf *conf);
+/* That hash as it was just before the set's files were read: what is different now has not been loaded. */
+uint64_t sz_tls_set_files(const struct sz_tls_set *set);
 /* True when any listener has tls.watch. */
 bool sz_tls_wants_watch(const struct sz_conf *conf);
 
