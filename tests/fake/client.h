@@ -1,4 +1,4 @@
-/* A raw TCP client with time limits: what a test says is what goes over the wire. */
+/* A bare TCP descriptor with time limits, for tests of connections; http1.h for those of what is said on them. */
 #ifndef FAKE_CLIENT_H
 #define FAKE_CLIENT_H
 

@@ -115,6 +115,8 @@ static bool answer(struct conn *c, const struct upstream_script *s, const struct
     bool head = sz_eq(request->method, SZ_S("HEAD"));
     struct sz_buf made = {0};
 
+    if (s->wait.us > 0 && !pause_for(c, s->wait))
+        return false;
     if (s->speak != NULL)
         return s->speak(&c->in.wire, request, s->arg);
     if (s->answer.p != NULL)

@@ -39,6 +39,7 @@ struct upstream_script {
     enum upstream_phase fault_at; /* where `fault` happens, if anywhere */
     enum upstream_fault fault;
     uint64_t after;
+    struct sz_span wait;  /* before the answer */
     size_t drip;          /* the answer goes out so many bytes at a time ... */
     struct sz_span pause; /* ... and this long apart */
     bool close;           /* after the answer */

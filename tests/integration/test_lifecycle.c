@@ -10,7 +10,7 @@
 #include "fake/client.h"
 #include "fake/gateway.h"
 #include "fake/load.h"
-#include "fake/recorder.h"
+#include "fake/upstream.h"
 #include "subzero/time.h"
 
 #define YAML(drain)                                                 \
@@ -24,16 +24,17 @@
 #define GET "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static struct gateway g;
-static struct recorder upstream;
+static struct upstream *upstream;
 static struct load load;
 
 static void setup(void)
 {
-    recorder_start(&upstream);
+    upstream = upstream_start(NULL);
 }
 
 static void teardown(void)
 {
+    upstream_stop(&upstream);
     scratch_remove();
 }
 
@@ -44,7 +45,7 @@ static double seconds_since(struct sz_mono begun)
 
 Test(lifecycle, a_reload_under_load_loses_no_request, .init = setup, .fini = teardown, .timeout = 60)
 {
-    cr_assert(gateway_start(&g, YAML("5s"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("5s"), upstream_port(upstream)));
     load = (struct load){.port = g.port, .request = GET, .clients = 8, .requests_per_connection = 50};
     load_start(&load);
     for (int i = 0; i < 8; i++) {
@@ -61,9 +62,8 @@ Test(lifecycle, a_reload_under_load_loses_no_request, .init = setup, .fini = tea
 
 Test(lifecycle, a_stop_under_load_loses_no_request, .init = setup, .fini = teardown, .timeout = 60)
 {
-    upstream.mode = RECORDER_SLOW;
-    upstream.delay_ms = 20;
-    cr_assert(gateway_start(&g, YAML("10s"), upstream.port));
+    upstream_play(upstream, &(struct upstream_script){.wait = SZ_MS(20)});
+    cr_assert(gateway_start(&g, YAML("10s"), upstream_port(upstream)));
     load = (struct load){.port = g.port, .request = GET, .clients = 16};
     load_start(&load);
     usleep(500000);
@@ -79,9 +79,8 @@ Test(lifecycle, a_stop_under_load_loses_no_request, .init = setup, .fini = teard
 Test(lifecycle, what_has_begun_gets_its_whole_answer, .init = setup, .fini = teardown, .timeout = 60)
 {
     char buf[4096];
-    upstream.mode = RECORDER_SLOW;
-    upstream.delay_ms = 1500;
-    cr_assert(gateway_start(&g, YAML("20s"), upstream.port));
+    upstream_play(upstream, &(struct upstream_script){.wait = SZ_MS(1500)});
+    cr_assert(gateway_start(&g, YAML("20s"), upstream_port(upstream)));
     int waiting = client_open(g.port), begun = client_open(g.port), idle = client_open(g.port);
     client_send(waiting, SZ_S(GET));
     client_send(begun, SZ_S("GET /slow HT"));
@@ -102,11 +101,11 @@ Test(lifecycle, what_has_begun_gets_its_whole_answer, .init = setup, .fini = tea
 
 Test(lifecycle, the_drain_has_a_hard_end, .init = setup, .fini = teardown, .timeout = 60)
 {
-    upstream.mode = RECORDER_HANG;
-    cr_assert(gateway_start(&g, YAML("1s"), upstream.port));
+    upstream_play(upstream, &(struct upstream_script){.fault_at = UPSTREAM_AT_ANSWER, .fault = UPSTREAM_HANG});
+    cr_assert(gateway_start(&g, YAML("1s"), upstream_port(upstream)));
     int fd = client_open(g.port);
     client_send(fd, SZ_S(GET));
-    usleep(200000);
+    cr_assert(upstream_wait(upstream, 1, SZ_SEC(5)));
     struct sz_mono begun = sz_mono_read();
     cr_expect(gateway_stop(&g));
     cr_expect(seconds_since(begun) > 0.9 && seconds_since(begun) < 4, "%f s", seconds_since(begun));
@@ -115,7 +114,7 @@ Test(lifecycle, the_drain_has_a_hard_end, .init = setup, .fini = teardown, .time
 
 Test(lifecycle, without_requests_a_stop_is_instant, .init = setup, .fini = teardown, .timeout = 60)
 {
-    cr_assert(gateway_start(&g, YAML("30s"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("30s"), upstream_port(upstream)));
     struct sz_mono begun = sz_mono_read();
     cr_expect(gateway_stop(&g));
     cr_expect_lt(seconds_since(begun), 2);
@@ -125,12 +124,11 @@ Test(lifecycle, requests_in_flight_finish_under_the_snapshot_they_began_with, .i
      .timeout = 60)
 {
     char buf[4096];
-    upstream.mode = RECORDER_SLOW;
-    upstream.delay_ms = 1000;
-    cr_assert(gateway_start(&g, YAML("10s"), upstream.port));
+    upstream_play(upstream, &(struct upstream_script){.wait = SZ_MS(1000)});
+    cr_assert(gateway_start(&g, YAML("10s"), upstream_port(upstream)));
     int fd = client_open(g.port);
     client_send(fd, SZ_S(GET));
-    usleep(200000);
+    cr_assert(upstream_wait(upstream, 1, SZ_SEC(5)));
     gateway_rewrite(&g, "listen:\n  - {address: \"127.0.0.1:{port}\"}\n"
                         "admin: {address: \"127.0.0.1:{admin}\"}\n"
                         "workers: 2\n"

@@ -8,7 +8,7 @@
 #include "fake/client.h"
 #include "fake/gateway.h"
 #include "fake/load.h"
-#include "fake/recorder.h"
+#include "fake/upstream.h"
 #include "subzero/time.h"
 
 #define YAML(limits)                                                                          \
@@ -22,17 +22,18 @@
 #define GET "GET /x HTTP/1.1\r\nHost: a\r\n\r\n"
 
 static struct gateway g;
-static struct recorder upstream;
+static struct upstream *upstream;
 static char buf[65536];
 
 static void setup(void)
 {
-    recorder_start(&upstream);
+    upstream = upstream_start(NULL);
 }
 
 static void teardown(void)
 {
     cr_expect(gateway_stop(&g));
+    upstream_stop(&upstream);
     scratch_remove();
 }
 
@@ -58,7 +59,7 @@ static long cpu_ms(void)
 Test(limits, an_address_beyond_its_share_is_closed_and_others_are_not, .init = setup, .fini = teardown, .timeout = 60)
 {
     int fds[5];
-    cr_assert(gateway_start(&g, YAML("connections_per_address: 4"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("connections_per_address: 4"), upstream_port(upstream)));
     for (int i = 0; i < 4; i++) {
         fds[i] = client_open_from("127.0.0.5", g.port);
         cr_expect_eq(ask(fds[i]), 200);
@@ -81,7 +82,7 @@ Test(limits, an_address_beyond_its_share_is_closed_and_others_are_not, .init = s
 Test(limits, at_the_limit_connections_wait_and_nobody_spins, .init = setup, .fini = teardown, .timeout = 60)
 {
     int fds[4];
-    cr_assert(gateway_start(&g, YAML("max_connections: 3"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("max_connections: 3"), upstream_port(upstream)));
     for (int i = 0; i < 3; i++) {
         fds[i] = client_open(g.port);
         cr_expect_eq(ask(fds[i]), 200);
@@ -112,7 +113,7 @@ static int send_head(const char *text, int size)
 
 Test(limits, heads_and_bodies_have_their_statuses, .init = setup, .fini = teardown, .timeout = 60)
 {
-    cr_assert(gateway_start(&g, YAML("request_head: 4KiB, headers: 10, request_body: 1kB"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("request_head: 4KiB, headers: 10, request_body: 1kB"), upstream_port(upstream)));
     cr_expect_eq(send_head("GET / HTTP/1.1\r\nHost: a\r\nX: #\r\n\r\n", 3900), 200);
     cr_expect_eq(send_head("GET / HTTP/1.1\r\nHost: a\r\nX: #\r\n\r\n", 4200), 431);
     cr_expect_neq(strstr(buf, "headers_too_large"), NULL);
@@ -137,7 +138,7 @@ Test(limits, heads_and_bodies_have_their_statuses, .init = setup, .fini = teardo
 
 Test(limits, slow_requests_and_idle_connections_end, .init = setup, .fini = teardown, .timeout = 60)
 {
-    cr_assert(gateway_start(&g, YAML("request_timeout: 1s, idle_timeout: 2s"), upstream.port));
+    cr_assert(gateway_start(&g, YAML("request_timeout: 1s, idle_timeout: 2s"), upstream_port(upstream)));
     int head = client_open(g.port), body = client_open(g.port), idle = client_open(g.port), fresh = client_open(g.port);
     cr_expect_eq(ask(idle), 200);
     struct sz_mono begun = sz_mono_read();
@@ -169,9 +170,8 @@ Test(limits, beyond_max_in_flight_requests_are_refused_and_the_accepted_keep_the
      .fini = teardown, .timeout = 120)
 {
     static struct load calm, storm;
-    upstream.mode = RECORDER_SLOW;
-    upstream.delay_ms = 100;
-    cr_assert(gateway_start(&g, YAML("max_in_flight: 10"), upstream.port));
+    upstream_play(upstream, &(struct upstream_script){.wait = SZ_MS(100)});
+    cr_assert(gateway_start(&g, YAML("max_in_flight: 10"), upstream_port(upstream)));
     calm = (struct load){.port = g.port, .request = GET, .clients = 8, .latencies_max = 100000};
     load_start(&calm);
     usleep(2500000);
@@ -193,7 +193,7 @@ Test(limits, beyond_max_in_flight_requests_are_refused_and_the_accepted_keep_the
     free(storm.latencies_us);
 
     int fd = client_open(g.port);
-    upstream.delay_ms = 1000;
+    upstream_play(upstream, &(struct upstream_script){.wait = SZ_MS(1000)});
     int busy[10];
     for (int i = 0; i < 10; i++) {
         busy[i] = client_open(g.port);
@@ -254,7 +254,7 @@ static void flood_and_judge(const char *head, bool chunked)
 {
     static struct load good;
     cr_assert(gateway_start(&g, YAML("request_body: 10MB, buffered_bodies: " BUFFERED ", request_timeout: 30s"),
-                            upstream.port));
+                            upstream_port(upstream)));
     good = (struct load){.port = g.port, .request = GET, .clients = 2};
     flood(head, chunked, &good);
     long peak = gateway_status_kb(&g, "VmHWM");

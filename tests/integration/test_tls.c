@@ -8,7 +8,7 @@
 #include "fake/client.h"
 #include "fake/gateway.h"
 #include "fake/issuer.h"
-#include "fake/recorder.h"
+#include "fake/upstream.h"
 #include "subzero/crypto.h"
 
 #define HEAD                                    \
@@ -22,13 +22,13 @@
 #define GET(host) "GET /x HTTP/1.1\r\nHost: " host "\r\n\r\n"
 
 static struct cert ca, a, b;
-static struct recorder upstream;
+static struct upstream *upstream;
 static struct gateway g;
 static char buf[65536];
 
 static void setup(void)
 {
-    recorder_start(&upstream);
+    upstream = upstream_start(NULL);
     cert_ca(&ca, "ca");
     cert_leaf(&a, "a.example", &ca, "DNS:a.example,DNS:*.a.example,IP:127.0.0.1", 90);
     cert_leaf(&b, "b.example", &ca, "DNS:b.example", 90);
@@ -37,6 +37,7 @@ static void setup(void)
 static void teardown(void)
 {
     cr_expect(gateway_stop(&g));
+    upstream_stop(&upstream);
     scratch_remove();
 }
 
@@ -71,7 +72,7 @@ Test(tls, the_certificate_follows_sni_and_must_cover_the_authority, .init = setu
         {"a.example", GET("x.y.a.example"), "a.example", 421},
     };
     cr_assert(gateway_start(&g, "listen:\n  - {address: \"127.0.0.1:{port}\", tls: {" CERTS "}}\n" HEAD PUBLIC,
-                            upstream.port));
+                            upstream_port(upstream)));
     for (size_t i = 0; i < SZ_COUNT(rows); i++) {
         char cn[64] = "";
         cr_expect_eq(ask(&(struct tls_options){.sni = rows[i].sni}, g.port, rows[i].request, cn, sizeof(cn)),
@@ -83,7 +84,7 @@ Test(tls, the_certificate_follows_sni_and_must_cover_the_authority, .init = setu
 Test(tls, versions_below_1_2_are_refused_and_alpn_is_answered, .init = setup, .fini = teardown, .timeout = 60)
 {
     cr_assert(gateway_start(&g, "listen:\n  - {address: \"127.0.0.1:{port}\", tls: {" CERTS "}}\n" HEAD PUBLIC,
-                            upstream.port));
+                            upstream_port(upstream)));
     cr_expect_eq(
         ask(&(struct tls_options){.min = TLS1_VERSION, .max = TLS1_1_VERSION}, g.port, GET("a.example"), NULL, 0), -1);
     cr_expect_eq(ask(&(struct tls_options){.max = TLS1_2_VERSION}, g.port, GET("a.example"), NULL, 0), 200);
@@ -117,7 +118,7 @@ Test(tls, client_certificates_are_demanded_checked_and_revocable, .init = setup,
                             "listen:\n"
                             "  - {address: \"127.0.0.1:{port}\", " MTLS ", crl: \"{dir}/ca.crl\"}}\n"
                             "  - {address: \"127.0.0.1:{port2}\", " MTLS ", client_auth: optional}}\n" HEAD PUBLIC,
-                            upstream.port));
+                            upstream_port(upstream)));
     static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
     for (size_t i = 0; i < 2; i++) {
         int v = versions[i];
@@ -160,7 +161,7 @@ Test(tls, sessions_are_resumed_on_their_own_listener_alone, .init = setup, .fini
                                "  - {address: \"127.0.0.1:{port}\", tls: {certificate: \"{dir}/a.example.pem\", key: "
                                "\"{dir}/a.example.key\"}}\n"
                                "  - {address: \"127.0.0.1:{port2}\", " MTLS ", client_auth: optional}}\n" HEAD PUBLIC;
-    cr_assert(gateway_start(&g, yaml, upstream.port));
+    cr_assert(gateway_start(&g, yaml, upstream_port(upstream)));
     for (size_t i = 0; i < 2; i++) {
         struct tls_options plain = {.min = versions[i], .max = versions[i]}, with = plain;
         with.cert = &good;
@@ -194,7 +195,7 @@ Test(tls, a_reload_changes_the_certificate_and_drops_nobody, .init = setup, .fin
         gateway_start(&g,
                       "listen:\n  - {address: \"127.0.0.1:{port}\", tls: {certificate: \"{dir}/a.example.pem\", key: "
                       "\"{dir}/a.example.key\"}}\n" HEAD PUBLIC,
-                      upstream.port));
+                      upstream_port(upstream)));
     cr_assert(tls_open(&open, g.port, &(struct tls_options){.sni = "a.example"}));
     cr_expect_eq(tls_request(&open, GET("a.example"), buf, sizeof(buf)), 200);
     cert_replace(&a, &renewed);
@@ -223,7 +224,7 @@ Test(tls, watched_certificates_are_reloaded_by_themselves, .init = setup, .fini 
         gateway_start(&g,
                       "listen:\n  - {address: \"127.0.0.1:{port}\", tls: {certificate: \"{dir}/a.example.pem\", key: "
                       "\"{dir}/a.example.key\", watch: true}}\n" HEAD PUBLIC,
-                      upstream.port));
+                      upstream_port(upstream)));
     cert_replace(&a, &renewed);
     for (int i = 0; i < 60 && strcmp(cn, "renewed.example") != 0; i++) {
         usleep(200000);
@@ -246,7 +247,7 @@ Test(tls, a_bound_token_needs_the_certificate_of_this_connection, .init = setup,
                             "listen:\n  - {address: \"127.0.0.1:{port}\", " MTLS
                             ", client_auth: optional}}\n" HEAD ISSUER_YAML
                             "routes:\n  - {id: all, match: {path: \"/*\"}, auth: {issuers: [test]}, upstream: up}\n",
-                            upstream.port));
+                            upstream_port(upstream)));
     cert_sha256(&mine, digest);
     x5t[sz_b64url_encode(digest, 32, x5t)] = '\0';
     snprintf(extra, sizeof(extra), "\"cnf\":{\"x5t#S256\":\"%s\"}", x5t);
@@ -265,7 +266,7 @@ Test(tls, health_names_the_first_certificate_to_end, .init = setup, .fini = tear
 {
     cert_leaf(&b, "b.example", &ca, "DNS:b.example", 3);
     cr_assert(gateway_start(&g, "listen:\n  - {address: \"127.0.0.1:{port}\", tls: {" CERTS "}}\n" HEAD PUBLIC,
-                            upstream.port));
+                            upstream_port(upstream)));
     char *health = gateway_admin(&g, "/health");
     cr_expect_neq(strstr(health, "\"tls\":{\"status\":\"ends_soon\",\"first_to_end\":\"/CN=b.example\""), NULL, "%s",
                   health);
