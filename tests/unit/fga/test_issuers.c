@@ -154,6 +154,31 @@ Test(issuers, two_of_one_iss_each_get_their_chance)
     world_fini(&w);
 }
 
+Test(issuers, the_same_kid_at_two_issuers_never_crosses)
+{
+    struct world w;
+    struct sz_text why;
+    struct sz_jwks *keys;
+    struct sz_buf other = {0};
+    world_init(&w);
+    w.issuer[0].algorithms |= 1u << SZ_ALG_EDDSA;
+    w.issuer[1] = w.issuer[0];
+    w.issuer[1].name = SZ_S("second");
+    w.issuer[1].issuer = SZ_S("https://second.test/");
+    w.conf.issuers_n = 2;
+    world_open(&w);
+    sz_buf_printf(&other, "{\"keys\":[{\"kty\":\"OKP\",\"crv\":\"Ed25519\",\"kid\":\"k1\","
+                          "\"x\":\"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo\"}]}");
+    cr_assert_eq(sz_jwks_parse(sz_buf_slice(&other), w.issuers->v[1].id, SZ_JWKS_PUBLIC, NULL, &keys, &why), 0);
+    sz_key_slot_set(w.issuers->v[1].slot, keys);
+    cr_expect_eq(world_judge(&w, world_token(&w, GOOD)), SZ_REASON_allowed);
+    struct sz_slice forged =
+        world_token(&w, "{\"iss\":\"https://second.test/\",\"aud\":\"api\",\"exp\":" WORLD_LATER "}");
+    cr_expect_neq(world_judge(&w, forged), SZ_REASON_allowed, "the first issuer's key under the second's name");
+    sz_buf_fini(&other);
+    world_fini(&w);
+}
+
 Test(issuers, an_issuer_is_found_by_its_exact_bytes)
 {
     struct sz_conf_issuer issuers[64];
