@@ -6,8 +6,8 @@ build=${1:?usage: install.sh BUILD-FOLDER}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cmake --install "$build" --prefix "$scratch/usr" >/dev/null
-for file in bin/subzero share/man/man1/subzero.1 share/doc/subzero/docs/operations.md \
-  share/doc/subzero/examples/subzero.yaml lib/systemd/system/subzero.service; do
+for file in bin/subzero share/man/man1/subzero.1 share/doc/subzero/docs share/doc/subzero/examples/subzero.yaml \
+  lib/systemd/system/subzero.service; do
   [ -s "$scratch/usr/$file" ] || { echo "install: $file is missing" && exit 1; }
 done
 "$scratch/usr/bin/subzero" version >/dev/null
