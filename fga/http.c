@@ -1,7 +1,5 @@
 /* HTTP clients: what all of them share, their life, their numbers.  http_client.h shows the parts. */
-#include <errno.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "fga/http_client.h"
 #include "subzero/crypto.h"
@@ -27,8 +25,6 @@ static uint32_t share(uint32_t whole, unsigned clients)
 struct sz_http_shared *sz_http_shared_new(const struct sz_conf_http *conf, unsigned clients)
 {
     SZ_ASSERT(clients != 0);
-    if (sz_http_memory_init() != 0)
-        return NULL;
     struct sz_http_shared *shared = sz_xcalloc(1, sizeof(*shared));
     shared->conf = *conf;
     shared->conf.connections = share(conf->connections, clients);
@@ -65,17 +61,6 @@ struct sz_http *sz_http_new(struct sz_http_shared *shared, struct sz_loop *loop)
     http->loop = loop;
     http->blocked_last = &http->blocked;
     make_series(http);
-    int rc = sz_mailbox_open(&http->mailbox, shared->resolver);
-    if (rc == 0) {
-        rc = sz_http_multi_init(http);
-        if (rc != 0)
-            sz_mailbox_close(&http->mailbox);
-    }
-    if (rc != 0) {
-        free(http);
-        errno = -rc;
-        return NULL;
-    }
     return http;
 }
 
@@ -88,7 +73,8 @@ void sz_http_free(struct sz_http **http)
     sz_http_jobs_fini(h);
     sz_http_multi_fini(h);
     sz_http_hosts_fini(h);
-    sz_mailbox_close(&h->mailbox);
+    if (h->multi != NULL)
+        sz_mailbox_close(&h->mailbox);
     *http = NULL;
     free(h);
 }

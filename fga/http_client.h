@@ -8,13 +8,12 @@
  *   http_easy.c   one try as libcurl wants it told, and what came of it
  *   http_multi.c  libcurl on the loop: sockets, its timer, what has ended, idle connections
  *   http_retry.c  whether and when to try again: a calculator
- *   http_url.c, http_fields.c, http_trust.c, http_memory.c
+ *   http_url.c, http_fields.c, http_trust.c, http_lib.c (libcurl itself)
  */
 #ifndef SZ_FGA_HTTP_CLIENT_H
 #define SZ_FGA_HTTP_CLIENT_H
 
-#include <curl/curl.h>
-
+#include "fga/http_lib.h"
 #include "fga/resolver.h"
 #include "subzero/crypto.h"
 #include "subzero/http.h"
@@ -47,11 +46,6 @@ struct sz_http_try {
 };
 /* True: try again at *at. */
 bool sz_http_retry(const struct sz_http_try *t, uint64_t random, struct sz_mono *at);
-
-/* ---- http_memory.c ----------------------------------------------------------------------------------------------- */
-
-/* Once in the process, before any other use of libcurl: its memory is wiped when it is freed.  Negative errno. */
-int sz_http_memory_init(void);
 
 /* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
@@ -183,7 +177,8 @@ void sz_http_easy_basics(struct sz_http *http, CURL *easy);     /* what every ha
 
 /* ---- http_multi.c ------------------------------------------------------------------------------------------------ */
 
-int sz_http_multi_init(struct sz_http *http) SZ_MUST_CHECK; /* negative errno */
+/* With the first call: a client that is never used holds no descriptor.  Negative errno. */
+int sz_http_multi_init(struct sz_http *http) SZ_MUST_CHECK;
 void sz_http_multi_fini(struct sz_http *http);
 CURL *sz_http_multi_handle(struct sz_http *http);             /* a fresh or spare one */
 void sz_http_multi_add(struct sz_http *http, CURL *easy);     /* it starts on this turn */

@@ -11,13 +11,6 @@
 
 enum { FIRST_ROOM = 4096, PIN_SECONDS = 60 };
 
-/* An option that libcurl does not take is a mistake of ours: it fails with every call, in the first test. */
-#define SET(easy, option, value)                                       \
-    do {                                                               \
-        CURLcode set_rc = curl_easy_setopt((easy), (option), (value)); \
-        SZ_ASSERT(set_rc == CURLE_OK);                                 \
-    } while (0)
-
 /* libcurl's own would be inherited by programs that are started. */
 static curl_socket_t on_open(void *arg, curlsocktype purpose, struct curl_sockaddr *addr)
 {
@@ -105,66 +98,66 @@ static int on_resolve(void *resolver, void *reserved, void *arg)
 void sz_http_easy_basics(struct sz_http *http, CURL *easy)
 {
     const struct sz_conf_http *conf = &http->shared->conf;
-    SET(easy, CURLOPT_NOSIGNAL, 1L);
-    SET(easy, CURLOPT_PROXY, ""); /* whatever the environment says */
-    SET(easy, CURLOPT_MAXAGE_CONN, (long)(conf->idle.us / 1000000));
-    SET(easy, CURLOPT_MAXLIFETIME_CONN, (long)(conf->dns_ttl.us / 1000000));
-    SET(easy, CURLOPT_DNS_CACHE_TIMEOUT, (long)PIN_SECONDS);
-    SET(easy, CURLOPT_QUICK_EXIT, 1L); /* should it ever look a name up: never wait for that thread */
+    sz_curl_set_long(easy, CURLOPT_NOSIGNAL, 1);
+    sz_curl_set_pointer(easy, CURLOPT_PROXY, ""); /* whatever the environment says */
+    sz_curl_set_long(easy, CURLOPT_MAXAGE_CONN, (long)(conf->idle.us / 1000000));
+    sz_curl_set_long(easy, CURLOPT_MAXLIFETIME_CONN, (long)(conf->dns_ttl.us / 1000000));
+    sz_curl_set_long(easy, CURLOPT_DNS_CACHE_TIMEOUT, PIN_SECONDS);
+    sz_curl_set_long(easy, CURLOPT_QUICK_EXIT, 1); /* should it ever look a name up: never wait for that thread */
 }
 
 static void set_security(const struct sz_http_job *job)
 {
     CURL *easy = job->easy;
     bool tls = job->host->url.tls;
-    SET(easy, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
-    SET(easy, CURLOPT_FOLLOWLOCATION, 0L); /* http_job.c follows */
+    sz_curl_set_pointer(easy, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http");
+    sz_curl_set_long(easy, CURLOPT_FOLLOWLOCATION, 0); /* http_job.c follows */
     if (!tls)
         return;
-    SET(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    SET(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    SET(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    SET(easy, CURLOPT_CAINFO, NULL);
-    SET(easy, CURLOPT_CA_CACHE_TIMEOUT, 0L);
+    sz_curl_set_long(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2);
+    sz_curl_set_long(easy, CURLOPT_SSL_VERIFYPEER, 1);
+    sz_curl_set_long(easy, CURLOPT_SSL_VERIFYHOST, 2);
+    sz_curl_set_pointer(easy, CURLOPT_CAINFO, NULL);
+    sz_curl_set_long(easy, CURLOPT_CA_CACHE_TIMEOUT, 0);
     sz_http_trust_apply(job->trust, easy);
 }
 
 static void set_request(const struct sz_http_job *job)
 {
     CURL *easy = job->easy;
-    SET(easy, CURLOPT_URL, job->url);
-    SET(easy, CURLOPT_HTTP_VERSION, (long)(job->host->url.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1));
-    SET(easy, CURLOPT_HTTPHEADER, job->fields);
-    SET(easy, CURLOPT_USERAGENT, "subzero/" SZ_VERSION);
+    sz_curl_set_pointer(easy, CURLOPT_URL, job->url);
+    sz_curl_set_long(easy, CURLOPT_HTTP_VERSION, job->host->url.tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_1_1);
+    sz_curl_set_pointer(easy, CURLOPT_HTTPHEADER, job->fields);
+    sz_curl_set_pointer(easy, CURLOPT_USERAGENT, "subzero/" SZ_VERSION);
     if (job->method == SZ_HTTP_POST) {
-        SET(easy, CURLOPT_POST, 1L);
-        SET(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)job->body.n);
-        SET(easy, CURLOPT_POSTFIELDS, job->body.p);
+        sz_curl_set_long(easy, CURLOPT_POST, 1);
+        sz_curl_set_size(easy, CURLOPT_POSTFIELDSIZE_LARGE, job->body.n);
+        sz_curl_set_pointer(easy, CURLOPT_POSTFIELDS, job->body.p);
     }
     if (!job->idempotent) /* over a kept connection that has died, libcurl would send it twice */
-        SET(easy, CURLOPT_FRESH_CONNECT, 1L);
+        sz_curl_set_long(easy, CURLOPT_FRESH_CONNECT, 1);
     if (job->host->pin.data != NULL)
-        SET(easy, CURLOPT_RESOLVE, &job->host->pin);
+        sz_curl_set_pointer(easy, CURLOPT_RESOLVE, &job->host->pin);
     if (job->connect.us != 0)
-        SET(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)((job->connect.us + 999) / 1000));
+        sz_curl_set_long(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)((job->connect.us + 999) / 1000));
 }
 
 static void set_callbacks(struct sz_http_job *job)
 {
     CURL *easy = job->easy;
-    SET(easy, CURLOPT_PRIVATE, job);
-    SET(easy, CURLOPT_ERRORBUFFER, job->error);
-    SET(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
-    SET(easy, CURLOPT_OPENSOCKETDATA, job);
-    SET(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
-    SET(easy, CURLOPT_RESOLVER_START_DATA, job);
-    SET(easy, CURLOPT_PREREQFUNCTION, on_connected);
-    SET(easy, CURLOPT_PREREQDATA, job);
-    SET(easy, CURLOPT_HEADERFUNCTION, on_head);
-    SET(easy, CURLOPT_HEADERDATA, job);
-    SET(easy, CURLOPT_WRITEFUNCTION, on_body);
-    SET(easy, CURLOPT_WRITEDATA, job);
-    SET(easy, CURLOPT_MAXFILESIZE_LARGE, (curl_off_t)job->limit); /* a Content-Length that says so is believed */
+    sz_curl_set_pointer(easy, CURLOPT_PRIVATE, job);
+    sz_curl_set_pointer(easy, CURLOPT_ERRORBUFFER, job->error);
+    sz_curl_set_callback(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
+    sz_curl_set_pointer(easy, CURLOPT_OPENSOCKETDATA, job);
+    sz_curl_set_callback(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
+    sz_curl_set_pointer(easy, CURLOPT_RESOLVER_START_DATA, job);
+    sz_curl_set_callback(easy, CURLOPT_PREREQFUNCTION, on_connected);
+    sz_curl_set_pointer(easy, CURLOPT_PREREQDATA, job);
+    sz_curl_set_callback(easy, CURLOPT_HEADERFUNCTION, on_head);
+    sz_curl_set_pointer(easy, CURLOPT_HEADERDATA, job);
+    sz_curl_set_callback(easy, CURLOPT_WRITEFUNCTION, on_body);
+    sz_curl_set_pointer(easy, CURLOPT_WRITEDATA, job);
+    sz_curl_set_size(easy, CURLOPT_MAXFILESIZE_LARGE, job->limit); /* a Content-Length that says so is believed */
 }
 
 void sz_http_easy_prepare(struct sz_http_job *job)
@@ -230,7 +223,7 @@ static void count_connection(struct sz_http_job *job)
     long made = 0;
     if (!job->connected)
         return;
-    curl_easy_getinfo(job->easy, CURLINFO_NUM_CONNECTS, &made);
+    sz_curl.easy_getinfo(job->easy, CURLINFO_NUM_CONNECTS, &made);
     job->answer.reused = made == 0;
     http->connections += made != 0;
     http->reused += made == 0;
@@ -241,7 +234,7 @@ void sz_http_easy_read(struct sz_http_job *job, CURLcode code)
 {
     struct sz_http_answer *answer = &job->answer;
     long status = 0;
-    curl_easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
+    sz_curl.easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
     answer->result = classify(job, code);
     answer->status = (int)status;
     answer->head = sz_buf_slice(&job->head);
@@ -255,5 +248,5 @@ void sz_http_easy_read(struct sz_http_job *job, CURLcode code)
     else if (answer->result == SZ_HTTP_BUSY)
         sz_text_set(&answer->why, "no descriptor or memory was left for a socket; raise the limit of open files");
     else if (answer->result != SZ_HTTP_ANSWERED)
-        sz_text_set(&answer->why, "%s", job->error[0] != '\0' ? job->error : curl_easy_strerror(code));
+        sz_text_set(&answer->why, "%s", job->error[0] != '\0' ? job->error : sz_curl.easy_strerror(code));
 }

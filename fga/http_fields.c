@@ -1,4 +1,7 @@
 /* Header fields: which may be sent, finding one in an answer, and the one whose value is read here, Retry-After. */
+#include <errno.h>
+#include <time.h>
+
 #include "fga/http_client.h"
 
 #define DAY INT64_C(86400)
@@ -39,18 +42,37 @@ struct sz_slice sz_http_answer_field(const struct sz_http_answer *answer, struct
     return SZ_NONE;
 }
 
+/* The three forms of RFC 9110 section 5.6.7.  -EINVAL: none of them. */
+static int parse_date(struct sz_slice value, int64_t *seconds)
+{
+    static const char *const forms[] = {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT",
+                                        "%a %b %e %H:%M:%S %Y"};
+    char text[64];
+    if (value.n >= sizeof(text))
+        return -EINVAL;
+    memcpy(text, value.p, value.n);
+    text[value.n] = '\0';
+    for (size_t i = 0; i < SZ_COUNT(forms); i++) {
+        struct tm tm = {0};
+        const char *end = strptime(text, forms[i], &tm);
+        if (end == text + value.n) {
+            *seconds = timegm(&tm);
+            return 0;
+        }
+    }
+    return -EINVAL;
+}
+
 struct sz_span sz_http_retry_after(struct sz_slice value, struct sz_wall now)
 {
     uint64_t seconds = 0;
-    char text[64];
-    if (value.n == 0 || value.n >= sizeof(text))
+    int64_t date = 0;
+    if (value.n == 0)
         return (struct sz_span){0};
     if (value.p[0] >= '0' && value.p[0] <= '9') {
         int rc = sz_parse_u64(value, INT64_MAX, &seconds);
         return SZ_SEC(rc != 0 ? 0 : seconds < DAY ? (int64_t)seconds : DAY);
     }
-    memcpy(text, value.p, value.n);
-    text[value.n] = '\0';
-    int64_t left = (int64_t)curl_getdate(text, NULL) - sz_wall_seconds(now);
+    int64_t left = parse_date(value, &date) == 0 ? date - sz_wall_seconds(now) : 0;
     return SZ_SEC(left <= 0 ? 0 : left < DAY ? left : DAY);
 }

@@ -24,7 +24,7 @@ static void wipe_buf(struct sz_buf *buf)
 
 static void free_job(struct sz_http_job *job)
 {
-    curl_slist_free_all(job->fields); /* wiped by http_memory.c */
+    sz_curl.slist_free_all(job->fields); /* wiped by http_lib.c */
     if (job->body.n != 0)
         sz_wipe((void *)(uintptr_t)job->body.p, job->body.n);
     free((void *)(uintptr_t)job->body.p);
@@ -189,7 +189,7 @@ void sz_http_job_landed(struct sz_http_job *job, CURLcode code)
     sz_http_easy_read(job, code);
     bool redirect = job->answer.result == SZ_HTTP_ANSWERED && is_redirect(job->answer.status);
     if (redirect) {
-        curl_easy_getinfo(job->easy, CURLINFO_REDIRECT_URL, &location);
+        sz_curl.easy_getinfo(job->easy, CURLINFO_REDIRECT_URL, &location);
         location = location != NULL ? sz_xstrdup(location) : NULL; /* the handle's, and that goes */
     }
     ground(job, job->answer.result);
@@ -272,7 +272,7 @@ static void add_field(struct sz_http_job *job, struct sz_slice name, struct sz_s
     memcpy(line + name.n, ": ", 2);
     memcpy(line + name.n + 2, value.p, value.n);
     line[n] = '\0';
-    struct curl_slist *longer = curl_slist_append(job->fields, line);
+    struct curl_slist *longer = sz_curl.slist_append(job->fields, line);
     SZ_ASSERT(longer != NULL);
     job->fields = longer;
     sz_wipe(line, n);
@@ -310,7 +310,7 @@ static struct sz_http_job *make_job(struct sz_http *http, const struct sz_http_r
     for (size_t i = 0; i < r->fields_n; i++)
         add_field(job, r->fields[i].name, r->fields[i].value);
     if (r->method == SZ_HTTP_POST) /* libcurl would ask leave to send a large body, and wait for it */
-        job->fields = curl_slist_append(job->fields, "Expect:");
+        job->fields = sz_curl.slist_append(job->fields, "Expect:");
     return job;
 }
 
@@ -322,6 +322,9 @@ int sz_http_start(struct sz_http *http, const struct sz_http_request *request, s
         return -ECANCELED;
     if (sz_http_url_parse(request->url, &url, NULL) != 0 || !valid(request, &url))
         return -EINVAL;
+    int rc = http->multi != NULL ? 0 : sz_http_multi_init(http);
+    if (rc != 0)
+        return rc;
     struct sz_http_host *host = http->calls < SZ_HTTP_CALLS_MAX ? sz_http_host_get(http, &url) : NULL;
     if (host == NULL)
         return SZ_HTTP_FULL;

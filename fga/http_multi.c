@@ -21,15 +21,15 @@ static void reap(struct sz_http *http)
 {
     CURLMsg *msg;
     int left;
-    while ((msg = curl_multi_info_read(http->multi, &left)) != NULL) {
+    while ((msg = sz_curl.multi_info_read(http->multi, &left)) != NULL) {
         CURLcode code = msg->data.result; /* msg is gone with the handle */
         if (msg->easy_handle == http->sweeper) {
-            curl_multi_remove_handle(http->multi, http->sweeper);
+            sz_curl.multi_remove_handle(http->multi, http->sweeper);
             http->sweeping = false;
             continue;
         }
         struct sz_http_job *job = NULL;
-        curl_easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &job);
+        sz_curl.easy_getinfo(msg->easy_handle, CURLINFO_PRIVATE, &job);
         sz_http_job_landed(job, code);
     }
     sz_http_hosts_turn(http);
@@ -38,7 +38,7 @@ static void reap(struct sz_http *http)
 static void act(struct sz_http *http, curl_socket_t fd, int events)
 {
     int running;
-    CURLMcode rc = curl_multi_socket_action(http->multi, fd, events, &running);
+    CURLMcode rc = sz_curl.multi_socket_action(http->multi, fd, events, &running);
     SZ_ASSERT(rc == CURLM_OK);
     reap(http);
 }
@@ -143,7 +143,7 @@ static void on_sweep(struct sz_timer *timer)
     struct sz_http *http = SZ_CONTAINER(timer, struct sz_http, sweep);
     sz_http_hosts_sweep(http, sz_loop_now(http->loop));
     if (http->sweeping) /* still: libcurl had no room for one connection more */
-        curl_multi_remove_handle(http->multi, http->sweeper);
+        sz_curl.multi_remove_handle(http->multi, http->sweeper);
     http->sweeping = keeps_some(http);
     if (http->sweeping)
         sz_http_multi_add(http, http->sweeper);
@@ -157,27 +157,27 @@ CURL *sz_http_multi_handle(struct sz_http *http)
 {
     if (http->spares != 0)
         return http->spare[--http->spares];
-    CURL *easy = curl_easy_init();
+    CURL *easy = sz_curl.easy_init();
     SZ_ASSERT(easy != NULL);
     return easy;
 }
 
 void sz_http_multi_add(struct sz_http *http, CURL *easy)
 {
-    CURLMcode rc = curl_multi_add_handle(http->multi, easy);
+    CURLMcode rc = sz_curl.multi_add_handle(http->multi, easy);
     SZ_ASSERT(rc == CURLM_OK);
 }
 
 void sz_http_multi_remove(struct sz_http *http, CURL **easy)
 {
-    curl_multi_remove_handle(http->multi, *easy);
+    sz_curl.multi_remove_handle(http->multi, *easy);
     http->landed = sz_loop_now(http->loop);
     arm_sweep(http, sweep_pause(http));
     if (http->spares < SZ_COUNT(http->spare) && !http->closing) {
-        curl_easy_reset(*easy);
+        sz_curl.easy_reset(*easy);
         http->spare[http->spares++] = *easy;
     } else {
-        curl_easy_cleanup(*easy);
+        sz_curl.easy_cleanup(*easy);
     }
     *easy = NULL;
 }
@@ -186,39 +186,52 @@ void sz_http_multi_remove(struct sz_http *http, CURL **easy)
 
 static void make_sweeper(struct sz_http *http)
 {
-    http->sweeper = curl_easy_init();
+    http->sweeper = sz_curl.easy_init();
     SZ_ASSERT(http->sweeper != NULL);
     sz_http_easy_basics(http, http->sweeper);
-    curl_easy_setopt(http->sweeper, CURLOPT_URL, "http://sweep.invalid/");
-    curl_easy_setopt(http->sweeper, CURLOPT_RESOLVER_START_FUNCTION, give_up);
+    sz_curl_set_pointer(http->sweeper, CURLOPT_URL, "http://sweep.invalid/");
+    sz_curl_set_callback(http->sweeper, CURLOPT_RESOLVER_START_FUNCTION, give_up);
 }
 
 static void make_multi(struct sz_http *http)
 {
     const struct sz_conf_http *conf = &http->shared->conf;
-    http->multi = curl_multi_init();
+    http->multi = sz_curl.multi_init();
     SZ_ASSERT(http->multi != NULL);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-    curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    curl_multi_setopt(http->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
-    curl_multi_setopt(http->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS);
-    curl_multi_setopt(http->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)conf->connections);
-    curl_multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)conf->per_host);
-    curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)conf->connections);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_PIPELINING, (long)CURLPIPE_MULTIPLEX);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_MAX_CONCURRENT_STREAMS, (long)STREAMS);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)conf->connections);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_MAX_HOST_CONNECTIONS, (long)conf->per_host);
+    sz_curl.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, (long)conf->connections);
+}
+
+static int open_epoll(struct sz_http *http)
+{
+    int rc = sz_mailbox_open(&http->mailbox, http->shared->resolver);
+    if (rc != 0)
+        return rc;
+    http->epoll = epoll_create1(EPOLL_CLOEXEC);
+    struct epoll_event mail = {.events = EPOLLIN, .data.fd = http->mailbox.fd};
+    if (http->epoll < 0 || epoll_ctl(http->epoll, EPOLL_CTL_ADD, http->mailbox.fd, &mail) != 0) {
+        rc = -errno;
+        if (http->epoll >= 0)
+            close(http->epoll);
+        sz_mailbox_close(&http->mailbox);
+    }
+    return rc;
 }
 
 int sz_http_multi_init(struct sz_http *http)
 {
-    http->epoll = epoll_create1(EPOLL_CLOEXEC);
-    struct epoll_event mail = {.events = EPOLLIN, .data.fd = http->mailbox.fd};
-    if (http->epoll < 0 || epoll_ctl(http->epoll, EPOLL_CTL_ADD, http->mailbox.fd, &mail) != 0) {
-        int rc = -errno;
-        if (http->epoll >= 0)
-            close(http->epoll);
+    if (!sz_curl_loaded())
+        return -ELIBACC;
+    int rc = open_epoll(http);
+    if (rc != 0)
         return rc;
-    }
     http->timer.on_fire = on_timer;
     http->defer.on_run = on_defer;
     http->sweep.on_fire = on_sweep;
@@ -231,12 +244,14 @@ int sz_http_multi_init(struct sz_http *http)
 
 void sz_http_multi_fini(struct sz_http *http)
 {
+    if (http->multi == NULL)
+        return;
     if (http->sweeping)
-        curl_multi_remove_handle(http->multi, http->sweeper);
-    curl_easy_cleanup(http->sweeper);
+        sz_curl.multi_remove_handle(http->multi, http->sweeper);
+    sz_curl.easy_cleanup(http->sweeper);
     while (http->spares != 0)
-        curl_easy_cleanup(http->spare[--http->spares]);
-    curl_multi_cleanup(http->multi); /* closes what is open */
+        sz_curl.easy_cleanup(http->spare[--http->spares]);
+    sz_curl.multi_cleanup(http->multi); /* closes what is open */
     sz_watch_free(&http->watch);
     close(http->epoll);
     sz_timer_cancel(http->loop, &http->timer);

@@ -47,6 +47,8 @@ static int load(X509_STORE *store, const char *ca_file, struct sz_text *why)
 struct sz_http_trust *sz_http_trust_new(const char *ca_file, struct sz_text *why)
 {
     static _Atomic unsigned count;
+    if (sz_http_prepare(why) != 0)
+        return NULL;
     struct sz_http_trust *trust = sz_xcalloc(1, sizeof(*trust));
     trust->refs = 1;
     snprintf(trust->tag, sizeof(trust->tag), "/nonexistent/trust-%u", ++count);
@@ -89,7 +91,7 @@ static CURLcode use_store(CURL *easy, void *ssl_ctx, void *arg)
 
 void sz_http_trust_apply(struct sz_http_trust *trust, CURL *easy)
 {
-    curl_easy_setopt(easy, CURLOPT_CAPATH, trust->tag);
-    curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, trust);
-    curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION, use_store);
+    sz_curl_set_pointer(easy, CURLOPT_CAPATH, trust->tag);
+    sz_curl_set_pointer(easy, CURLOPT_SSL_CTX_DATA, trust);
+    sz_curl_set_callback(easy, CURLOPT_SSL_CTX_FUNCTION, use_store);
 }

@@ -25,8 +25,7 @@ struct sz_http_shared;
 
 /*
  * `clients` (>= 1) will use it: each gets its even share of conf->connections and conf->per_host, at least 1.  Before
- * other threads run.  Names are looked up on up to four threads of its own, started when first needed.  NULL: libcurl
- * cannot be set up.
+ * other threads run.  Names are looked up on up to four threads of its own, started when first needed.
  */
 struct sz_http_shared *sz_http_shared_new(const struct sz_conf_http *conf, unsigned clients);
 /* After the last client.  Does not wait for look-ups under way. */
@@ -35,10 +34,19 @@ void sz_http_shared_free(struct sz_http_shared **shared);
 /* ---- whom to believe ----------------------------------------------------------------------------------------------
  */
 
+/*
+ * Loads libcurl, once in the process: blocking, any thread.  By whoever reads a configuration that names something to
+ * be asked, before the first start.  -ELIBACC: *why.
+ */
+int sz_http_prepare(struct sz_text *why) SZ_MUST_CHECK;
+
 /* Certificates of authorities, read once; counted, any thread. */
 struct sz_http_trust;
 
-/* From a PEM file, or the system's store (NULL).  Blocking.  NULL: *why says what is wrong with which file. */
+/*
+ * From a PEM file, or the system's store (NULL).  Prepares, too.  Blocking.  NULL: *why says what is wrong with which
+ * file.
+ */
 struct sz_http_trust *sz_http_trust_new(const char *ca_file, struct sz_text *why);
 struct sz_http_trust *sz_http_trust_ref(struct sz_http_trust *trust);
 void sz_http_trust_unref(struct sz_http_trust **trust);
@@ -118,7 +126,10 @@ struct sz_http_call {
 
 struct sz_http;
 
-/* One per loop; created, used and freed on the loop's thread (or while the loop does not run).  NULL: errno. */
+/*
+ * One per loop; created, used and freed on the loop's thread (or while the loop does not run).  Costs nothing until its
+ * first call.
+ */
 struct sz_http *sz_http_new(struct sz_http_shared *shared, struct sz_loop *loop);
 /* Calls under way are told CANCELLED, from inside; starts then give -ECANCELED.  Never inside a callback of its own. */
 void sz_http_free(struct sz_http **http);
@@ -130,7 +141,8 @@ enum { SZ_HTTP_FULL = 1 };
 /*
  * 0: on_done runs exactly once, never inside this call, at the latest one turn after the deadline, unless the call is
  * cancelled before.  SZ_HTTP_FULL: SZ_HTTP_CALLS_MAX are under way.  -EINVAL: a URL, field or combination that this
- * header does not allow.  -ECANCELED: the client is being freed.  Otherwise than with 0, on_done does not run.
+ * header does not allow.  -ECANCELED: the client is being freed.  -ELIBACC: nobody has called sz_http_prepare.  -EMFILE
+ * and the like: no descriptor for the client itself.  Otherwise than with 0, on_done does not run.
  */
 int sz_http_start(struct sz_http *http, const struct sz_http_request *request, struct sz_http_call *call) SZ_MUST_CHECK;
 /* At once; on_done will not run and `call` may go.  No-op when it is not under way. */

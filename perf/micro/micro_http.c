@@ -183,6 +183,9 @@ static struct figures measure_ours(unsigned at_once)
 {
     struct sz_conf_http conf = {.connections = 1000, .per_host = 100, .dns_ttl = SZ_SEC(300), .idle = SZ_SEC(60)};
     unsigned wanted = calls;
+    struct sz_text why;
+    if (sz_http_prepare(&why) != 0)
+        die(why.s);
     struct sz_http_shared *shared = sz_http_shared_new(&conf, 1);
     loop = sz_loop_new(0);
     http = sz_http_new(shared, loop);

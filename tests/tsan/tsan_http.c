@@ -180,8 +180,11 @@ int main(void)
 {
     struct sz_conf_http conf = {.connections = 30, .per_host = 12, .dns_ttl = SZ_SEC(1), .idle = SZ_SEC(60)};
     pthread_t acceptor, scraper;
+    struct sz_text why;
     sz_crypto_init();
     sz_metrics_init(LOOPS);
+    if (sz_http_prepare(&why) != 0)
+        fail(why.s);
     shared = sz_http_shared_new(&conf, LOOPS);
     sz_resolver_free(&shared->resolver);
     shared->resolver = sz_resolver_new(SZ_MS(3), lookup);

@@ -18,6 +18,7 @@ void kit_start(struct http_kit *k, const struct provider_options *options)
 {
     struct sz_text why = {""};
     sz_crypto_init();
+    cr_assert_eq(sz_http_prepare(&why), 0, "%s", why.s);
     *k = (struct http_kit){.loop = sz_loop_new(0), .shared = sz_http_shared_new(&kit_conf, 1)};
     cr_assert(k->loop != NULL && k->shared != NULL);
     k->http = sz_http_new(k->shared, k->loop);

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -519,4 +520,32 @@ Test(http, freeing_the_client_tells_who_waits)
     kit_run_for(&k, SZ_MS(50));
     sz_http_free(&k.http);
     cr_expect_eq(orphaned, 5);
+}
+
+/* ---- not used ---------------------------------------------------------------------------------------------------- */
+
+static unsigned descriptors(void)
+{
+    unsigned n = 0;
+    for (int fd = 0; fd < 1024; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
+TestSuite(http_unused, .init = sz_crypto_init);
+
+Test(http_unused, a_client_that_is_never_used_holds_nothing)
+{
+    struct sz_loop *loop = sz_loop_new(0);
+    unsigned before = descriptors();
+    struct sz_http_shared *shared = sz_http_shared_new(&kit_conf, 1);
+    struct sz_http *http = sz_http_new(shared, loop);
+    struct sz_http_call call = {.on_done = (void (*)(struct sz_http_call *, const struct sz_http_answer *))abort};
+    struct sz_http_request r = {.url = SZ_S("http://127.0.0.1:1/"), .deadline = SZ_NEVER};
+    cr_expect_eq(descriptors(), before);
+    cr_expect_eq(sz_http_start(http, &r, &call), -ELIBACC); /* nobody has loaded libcurl */
+    cr_expect_eq(descriptors(), before);
+    sz_http_free(&http);
+    sz_http_shared_free(&shared);
+    sz_loop_free(&loop);
 }

@@ -121,6 +121,7 @@ static void start(bool tls)
 {
     struct sz_text why;
     sz_crypto_init();
+    cr_assert_eq(sz_http_prepare(&why), 0);
     k.loop = sz_loop_new(0);
     k.shared = sz_http_shared_new(&kit_conf, 1);
     k.http = sz_http_new(k.shared, k.loop);
