@@ -145,6 +145,8 @@ enum sz_step sz_ask_about_token(struct sz_txn *txn, int issuer)
         finish_identity(&lead, txn->identity);
     else if (rc == SZ_FLIGHT_LEAD)
         ask(txn, issuer, lead);
+    else
+        sz_count(txn->worker->index, txn->worker->gate->series.coalesced_tokens, 1);
     txn->identify_at = SZ_IDENTIFY_ASKED;
     return SZ_STEP_PARKED;
 }

@@ -56,6 +56,7 @@ enum sz_step sz_wait_for_keys(struct sz_txn *txn, int issuer)
         break;
     }
     default:
+        sz_count(txn->worker->index, txn->worker->gate->series.coalesced_keys, 1);
         break;
     }
     txn->identify_at = SZ_IDENTIFY_KEYS;

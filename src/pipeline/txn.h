@@ -163,6 +163,7 @@ void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
 struct sz_gate {
     struct {
         struct sz_series token_requests, token_hits, negative_requests, negative_hits, shed;
+        struct sz_series coalesced_tokens, coalesced_keys;
         struct sz_series auth, authz, proxy, decide; /* request_duration_seconds by handler */
     } series;
     struct sz_token_cache *tokens;

@@ -63,6 +63,8 @@ static void register_series(struct sz_gate *gate)
     gate->series.negative_requests = sz_series(SZ_METRIC_cache_requests, negative);
     gate->series.negative_hits = sz_series(SZ_METRIC_cache_hits, negative);
     gate->series.shed = sz_series(SZ_METRIC_shed, NULL);
+    gate->series.coalesced_tokens = sz_series1(SZ_METRIC_coalesced, "token");
+    gate->series.coalesced_keys = sz_series1(SZ_METRIC_coalesced, "jwks");
     gate->series.auth = sz_series1(SZ_METRIC_duration, "auth");
     gate->series.authz = sz_series1(SZ_METRIC_duration, "authz");
     gate->series.proxy = sz_series1(SZ_METRIC_duration, "proxy");

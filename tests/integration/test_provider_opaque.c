@@ -41,6 +41,7 @@ Test(provider_opaque, a_hundred_at_once_are_one_question)
     for (size_t i = 0; i < SZ_COUNT(shots); i++)
         cr_expect_eq(shots[i].status, 200, "%zu: %d %s", i, shots[i].status, shots[i].reason);
     cr_expect_eq(asks(), 1, "%u questions", asks());
+    cr_expect_eq(gateway_metric(&kit_gateway, "subzero_coalesced_total{kind=\"token\"}"), 99);
     free(token);
 }
 

@@ -7,6 +7,7 @@ SZ_GAUGE(in_progress,       "subzero_requests_in_progress", "", "Requests being 
 SZ_COUNTER(errors,          "subzero_errors_total", "component", "Faults of our own or of what we depend on")
 SZ_COUNTER(cache_requests,  "subzero_cache_requests_total", "layer,kind", "Cache look-ups")
 SZ_COUNTER(cache_hits,      "subzero_cache_hits_total", "layer,kind", "Cache look-ups that found a usable entry")
+SZ_COUNTER(coalesced,       "subzero_coalesced_total", "kind", "Requests that waited for an answer that another one had asked for")
 SZ_COUNTER(shed,            "subzero_verifications_shed_total", "", "Verifications refused because the queue was full")
 SZ_COUNTER(resets,          "subzero_http2_reset_connections_total", "", "HTTP/2 connections closed for resetting too many streams")
 SZ_GAUGE(connections,       "subzero_connections", "listener", "Open client connections")
