@@ -13,12 +13,26 @@
 
 #include "subzero/base.h"
 
-#define SZ_CURL_FUNCTIONS(X)                                                                                        \
-    X(global_init_mem)                                                                                              \
-    X(version_info)                                                                                                 \
-    X(easy_init) X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_strerror) X(slist_append)      \
-        X(slist_free_all) X(multi_init) X(multi_cleanup) X(multi_setopt) X(multi_add_handle) X(multi_remove_handle) \
-            X(multi_info_read) X(multi_socket_action)
+/* clang-format off */
+#define SZ_CURL_FUNCTIONS(X) \
+    X(global_init_mem) \
+    X(version_info) \
+    X(easy_init) \
+    X(easy_cleanup) \
+    X(easy_reset) \
+    X(easy_setopt) \
+    X(easy_getinfo) \
+    X(easy_strerror) \
+    X(slist_append) \
+    X(slist_free_all) \
+    X(multi_init) \
+    X(multi_cleanup) \
+    X(multi_setopt) \
+    X(multi_add_handle) \
+    X(multi_remove_handle) \
+    X(multi_info_read) \
+    X(multi_socket_action)
+/* clang-format on */
 
 struct sz_curl {
 #define SZ_CURL_MEMBER(name) __typeof__(&curl_##name) name;
