@@ -173,6 +173,7 @@ void sz_predict_free(struct sz_predict *p);
  * The alternative (from 1) of the decision at `state` for the tokens from `at`; 0: none fits, and
  * *failed_at is the index of the token that ended the search.
  */
+#define SZ_PREDICT_GAVE_UP 99 /* all predictions of this text together took too much work: parse no further */
 unsigned sz_predict(struct sz_predict *p, uint16_t state, const struct sz_frame *frame, size_t at, size_t *failed_at);
 
 /* The whole file; the tree lives in `pool` and may be incomplete when problems were found. */

@@ -11,10 +11,16 @@ struct build {
     struct sz_rel *rel;
 };
 
+static bool is_rule(const struct sz_node *node, enum sz_rule rule)
+{
+    return !node->is_token && node->rule == rule;
+}
+
+/* The nth part of that rule: for the few fixed places; lists are walked. */
 static struct sz_node *child(const struct sz_node *node, enum sz_rule rule, size_t nth)
 {
     for (size_t i = 0; node != NULL && i < node->n; i++)
-        if (!node->child[i]->is_token && node->child[i]->rule == rule && nth-- == 0)
+        if (is_rule(node->child[i], rule) && nth-- == 0)
             return node->child[i];
     return NULL;
 }
@@ -73,8 +79,9 @@ static struct sz_rw *build_operand(struct build *b, const struct sz_node *node, 
         return NULL;
     switch (node->rule) {
     case R_direct:
-        for (size_t i = 0; child(node, R_restr, i) != NULL; i++)
-            add_restriction(b, child(node, R_restr, i));
+        for (size_t i = 0; i < node->n && b->rel->n_refs <= SZ_MODEL_LIST_MAX; i++)
+            if (is_rule(node->child[i], R_restr))
+                add_restriction(b, node->child[i]);
         return sz_model_rw(b->m, SZ_RW_THIS);
     case R_group: {
         const struct sz_node *rewrite = child(node, R_rewrite, 0);
@@ -166,8 +173,9 @@ static void build_type(struct build *b, const struct sz_node *node)
     b->type = sz_model_add_type(b->m, name);
     b->type->extends = extends && modular;
     b->type->module = b->m->module;
-    for (size_t i = 0; child(node, R_relation, i) != NULL; i++)
-        build_relation(b, child(node, R_relation, i));
+    for (size_t i = 0; i < node->n && b->type->n_rels <= SZ_MODEL_RELATIONS_MAX; i++)
+        if (is_rule(node->child[i], R_relation))
+            build_relation(b, node->child[i]);
     b->type->has_metadata = modular || b->type->n_rels > 0;
     if (again)
         problem_at(b, leaf(name_node),
@@ -215,8 +223,9 @@ static void build_condition(struct build *b, const struct sz_node *node)
                    sz_pool_printf(&b->m->arena.pool, "condition '%.*s' is already defined in the model", SZ_FMT(name)));
     struct sz_cond *c = sz_model_add_cond(b->m, name);
     c->module = b->m->module;
-    for (size_t i = 0; child(node, R_param, i) != NULL; i++)
-        build_param(b, c, child(node, R_param, i));
+    for (size_t i = 0; i < node->n && c->n_params <= SZ_MODEL_LIST_MAX; i++)
+        if (is_rule(node->child[i], R_param))
+            build_param(b, c, node->child[i]);
     struct sz_buf text = {0};
     for (size_t i = 0; cel != NULL && i < cel->n; i++)
         if (cel->child[i]->is_token)
@@ -234,10 +243,10 @@ static void build_model(struct build *b, const struct sz_node *root)
     if (leaf(module) != NULL)
         b->m->module = name_of(b, module);
     const struct sz_node *types = child(root, R_types, 0), *conds = child(root, R_conditions, 0);
-    for (size_t i = 0; types != NULL && i < types->n; i++)
+    for (size_t i = 0; types != NULL && i < types->n && b->m->n_types <= SZ_MODEL_TYPES_MAX; i++)
         if (!types->child[i]->is_token)
             build_type(b, types->child[i]);
-    for (size_t i = 0; conds != NULL && i < conds->n; i++)
+    for (size_t i = 0; conds != NULL && i < conds->n && b->m->n_conds <= SZ_MODEL_LIST_MAX; i++)
         if (!conds->child[i]->is_token)
             build_condition(b, conds->child[i]);
 }
@@ -275,13 +284,17 @@ struct sz_model *sz_dsl_parse(struct sz_slice text, struct sz_problems *problems
     struct sz_arena scratch;
     struct sz_tokens tokens;
     size_t before = problems->n;
+    if (text.n > SZ_MODEL_TEXT_MAX) {
+        sz_problems_add(problems, "limit", "a model may have at most %d bytes", SZ_MODEL_TEXT_MAX);
+        return NULL;
+    }
     sz_arena_init(&scratch);
     sz_dsl_lex(clean(text, &scratch.pool), &scratch.pool, &tokens, problems);
     struct sz_node *root = sz_dsl_tree(&tokens, &scratch.pool, problems);
     struct build b = {.m = sz_model_new(), .problems = problems};
     build_model(&b, root);
     sz_arena_fini(&scratch);
-    if (problems->n == before)
+    if (problems->n == before && sz_model_within_bounds(b.m, problems))
         return b.m;
     sz_model_free(b.m);
     return NULL;

@@ -19,11 +19,12 @@ struct parser {
     size_t last_error_at; /* where the last recovery began; SIZE_MAX when a token fitted since */
     uint16_t error_states[64];
     size_t n_error_states;
-    unsigned depth;
+    unsigned depth, parens;
+    bool stopped;
 };
 
 enum { OK, THROWN };
-enum { DEPTH_MAX = 400 }; /* rules inside rules: one parenthesis takes two */
+enum { DEPTH_MAX = 400, PARENS_MAX = 32 }; /* rules inside rules */
 
 static const char *const shown[] = {
 #define X(name, text) text,
@@ -85,7 +86,7 @@ static struct sz_slice show_set(struct parser *p, sz_tokset set)
 /* Records a problem at a token and keeps quiet until a token fits. */
 static void report(struct parser *p, const struct sz_token *t, struct sz_slice message)
 {
-    if (p->recovering)
+    if (p->recovering || p->stopped)
         return;
     p->recovering = true;
     struct sz_problem *problem = sz_problems_add(p->problems, "syntax", "%.*s", SZ_FMT(message));
@@ -248,6 +249,16 @@ static int match_set(struct parser *p, const struct sz_el *el)
 static int run_alt(struct parser *p, const struct sz_alt *alt);
 static void run_rule(struct parser *p, enum sz_rule rule);
 
+/* Nothing after this is looked at. */
+static int stop(struct parser *p, struct sz_slice why)
+{
+    p->recovering = false;
+    report(p, current(p), why);
+    p->at = p->tokens->n - 1;
+    p->stopped = true;
+    return THROWN;
+}
+
 /* The alternative (from 1), 0: none, with THROWN when that is an error. */
 static int choose(struct parser *p, const struct sz_el *el, uint16_t decision, unsigned *alt)
 {
@@ -261,6 +272,8 @@ static int choose(struct parser *p, const struct sz_el *el, uint16_t decision, u
     }
     size_t failed_at = p->at;
     *alt = sz_predict(p->predict, decision, p->frame, p->at, &failed_at);
+    if (*alt == SZ_PREDICT_GAVE_UP)
+        return stop(p, SZ_S("the text is too complex"));
     return *alt == 0 ? no_alternative(p, p->at, failed_at) : OK;
 }
 
@@ -351,13 +364,15 @@ static void run_rule(struct parser *p, enum sz_rule rule)
     p->frame = &frame;
     p->node = node;
     p->state = p->atn->start[rule];
-    if (++p->depth > DEPTH_MAX) {
-        report(p, current(p), SZ_S("parentheses are nested too deeply"));
-        p->at = p->tokens->n - 1;
+    bool paren = rule == R_paren || rule == R_paren_nd;
+    p->parens += paren;
+    if (++p->depth > DEPTH_MAX || p->parens > PARENS_MAX) {
+        stop(p, SZ_S("parentheses are nested too deeply"));
     } else if (run_alt(p, &p->atn->rules[rule]) != OK) {
         recover(p);
     }
     p->depth--;
+    p->parens -= paren;
     p->state = frame.invoked_from;
     p->frame = frame.parent;
     if (outer != NULL)

@@ -267,15 +267,27 @@ static struct sz_slice operand_text(struct lint *l, const struct sz_rw *rw)
     return rw->op == SZ_RW_TTU ? SAY(l, "%.*s from %.*s", SZ_FMT(rw->relation), SZ_FMT(rw->tupleset)) : SZ_NONE;
 }
 
+static bool same_ref(const struct sz_ref *a, const struct sz_ref *b)
+{
+    return sz_eq(a->type, b->type) && a->wildcard == b->wildcard && sz_eq(a->relation, b->relation) &&
+           sz_eq(a->condition, b->condition);
+}
+
+static bool same_operand(const struct sz_rw *a, const struct sz_rw *b)
+{
+    return a->op == b->op && (a->op == SZ_RW_COMPUTED || a->op == SZ_RW_TTU) && sz_eq(a->relation, b->relation) &&
+           sz_eq(a->tupleset, b->tupleset);
+}
+
 static void check_duplicates_in(struct lint *l, const struct where *w)
 {
     for (size_t i = 0; i < w->rel->n_refs; i++) {
-        struct sz_slice name = ref_text(l, &w->rel->refs[i]);
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = sz_eq(name, ref_text(l, &w->rel->refs[k]));
+            seen = same_ref(&w->rel->refs[i], &w->rel->refs[k]);
         if (!seen)
             continue;
+        struct sz_slice name = ref_text(l, &w->rel->refs[i]);
         size_t line = l->lines == NULL ? SZ_NO_LINE
                                        : sz_lines_relation(l->lines, w->rel->name, type_line(l, w->rel->refs[i].type));
         raise(l, w, "duplicated-error", name, line,
@@ -284,10 +296,10 @@ static void check_duplicates_in(struct lint *l, const struct where *w)
     }
     const struct sz_rw *rw = w->rel->rw;
     for (size_t i = 0; rw != NULL && i < rw->n; i++) {
-        struct sz_slice name = operand_text(l, rw->child[i]);
         bool seen = false;
         for (size_t k = 0; k < i && !seen; k++)
-            seen = name.n > 0 && sz_eq(name, operand_text(l, rw->child[k]));
+            seen = same_operand(rw->child[i], rw->child[k]);
+        struct sz_slice name = seen ? operand_text(l, rw->child[i]) : SZ_NONE;
         if (seen)
             raise(l, w, "duplicated-error", name, rel_line(l, w),
                   SAY(l, "the partial relation definition `%.*s` is a duplicate in the relation `%.*s`.", SZ_FMT(name),

@@ -107,6 +107,42 @@ struct sz_cond *sz_model_cond(const struct sz_model *m, struct sz_slice name)
     return NULL;
 }
 
+static bool rewrite_within(const struct sz_rw *rw, unsigned depth)
+{
+    if (rw == NULL)
+        return true;
+    if (rw->n > SZ_MODEL_LIST_MAX || depth > SZ_MODEL_NEST)
+        return false;
+    for (size_t i = 0; i < rw->n; i++)
+        if (!rewrite_within(rw->child[i], depth + 1))
+            return false;
+    return true;
+}
+
+bool sz_model_within_bounds(const struct sz_model *m, struct sz_problems *problems)
+{
+    size_t relations = 0;
+    bool lists = m->n_conds <= SZ_MODEL_LIST_MAX;
+    for (size_t i = 0; i < m->n_types; i++)
+        relations += m->types[i].n_rels;
+    if (m->n_types > SZ_MODEL_TYPES_MAX || relations > SZ_MODEL_RELATIONS_MAX) {
+        sz_problems_add(problems, "limit", "a model may have at most %d types and %d relations", SZ_MODEL_TYPES_MAX,
+                        SZ_MODEL_RELATIONS_MAX);
+        return false;
+    }
+    for (size_t i = 0; i < m->n_types; i++)
+        for (size_t k = 0; k < m->types[i].n_rels; k++)
+            lists &= m->types[i].rels[k].n_refs <= SZ_MODEL_LIST_MAX && rewrite_within(m->types[i].rels[k].rw, 0);
+    for (size_t i = 0; i < m->n_conds; i++)
+        lists &= m->conds[i].n_params <= SZ_MODEL_LIST_MAX;
+    if (!lists)
+        sz_problems_add(problems, "limit",
+                        "a relation, an operator, a condition or the list of conditions has more than %d entries, or "
+                        "operators are nested more than %d deep",
+                        SZ_MODEL_LIST_MAX, SZ_MODEL_NEST);
+    return lists;
+}
+
 static const char *const words[] = {
     [SZ_P_NONE] = "unspecified", [SZ_P_ANY] = "any",           [SZ_P_BOOL] = "bool",
     [SZ_P_STRING] = "string",    [SZ_P_INT] = "int",           [SZ_P_UINT] = "uint",

@@ -104,6 +104,16 @@ const char *sz_ptype_word(enum sz_ptype t);
 /* Operators nested deeper than this are refused: every walk over a rewrite is recursive. */
 #define SZ_MODEL_NEST 64
 
+/* Bounds on what is read, far above what a server takes (256 KiB, 100 types, 25 conditions). */
+enum {
+    SZ_MODEL_TEXT_MAX = 1 << 20,
+    SZ_MODEL_TYPES_MAX = 4096,
+    SZ_MODEL_RELATIONS_MAX = 8192, /* of all types together */
+    SZ_MODEL_LIST_MAX = 1024,      /* restrictions of a relation, operands of an operator, parameters; conditions */
+};
+/* The first bound that the model exceeds, as a problem; true: none. */
+bool sz_model_within_bounds(const struct sz_model *m, struct sz_problems *problems);
+
 /* ---- text forms ---- */
 
 /* .fga text.  NULL with at least one problem, or the tree (which may still be semantically wrong: see sz_model_lint).

@@ -6,8 +6,6 @@
 #include "fga/engine/lint.h"
 #include "fga/engine/program.h"
 
-enum { RELATIONS_MAX = 8192, TYPES_MAX = 4096 };
-
 struct at {
     const struct sz_model *m;
     const struct sz_type *t;
@@ -129,8 +127,9 @@ static int check_types(const struct sz_model *m, struct sz_fault *fault)
         if (sz_model_type(m, a.t->name) != a.t)
             return REFUSE(fault, "type '%.*s' is defined twice", SZ_FMT(a.t->name));
         relations += a.t->n_rels;
-        if (relations > RELATIONS_MAX || i >= TYPES_MAX)
-            return REFUSE(fault, "the model is too large: at most %d types and %d relations", TYPES_MAX, RELATIONS_MAX);
+        if (relations > SZ_MODEL_RELATIONS_MAX || i >= SZ_MODEL_TYPES_MAX)
+            return REFUSE(fault, "the model is too large: at most %d types and %d relations", SZ_MODEL_TYPES_MAX,
+                          SZ_MODEL_RELATIONS_MAX);
         for (size_t k = 0; k < a.t->n_rels; k++) {
             a.r = &a.t->rels[k];
             if (sz_type_rel(a.t, a.r->name) != a.r)

@@ -202,7 +202,7 @@ struct sz_model *sz_model_json_read(const void *json, struct sz_problems *proble
     json_array_foreach((json_t *)member(o, "type_definitions", "typeDefinitions"), i, v) read_type(&r, v);
     json_object_foreach((json_t *)member(o, "conditions", NULL), key, v)
         read_condition(&r, sz_pool_dup(&r.m->arena.pool, sz_cstr(key)), v);
-    if (problems->n == before)
+    if (problems->n == before && sz_model_within_bounds(r.m, problems))
         return r.m;
     sz_model_free(r.m);
     return NULL;

@@ -252,7 +252,7 @@ static void count_names(const char *type, unsigned n)
 int main(int argc, char **argv)
 {
     int repetitions = argc > 1 ? (int)strtol(argv[1], NULL, 10) : 7;
-    unsigned scale = argc > 2 ? (unsigned)(int)strtol(argv[2], NULL, 10) : 1000;
+    unsigned scale = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 1000;
     if (repetitions < 1 || repetitions > REPETITIONS_MAX || scale < 10 || scale > 1000) {
         fprintf(stderr, "usage: micro_engine [repetitions 1-%d] [scale 10|100|1000]\n", REPETITIONS_MAX);
         return 2;
