@@ -10,7 +10,7 @@ void sz_followed(const struct sz_crel *r, const struct sz_cex *x, sz_leaf_fn *fn
         fn(arg, r, x);
         return;
     }
-    for (uint16_t i = 0; i < (x->op == SZ_C_UNION ? x->n : 1); i++)
+    for (int i = 0; i < (x->op == SZ_C_UNION ? x->n : 1); i++)
         sz_followed(r, x->child[i], fn, arg);
 }
 

@@ -22,6 +22,7 @@ def run(cell, options):
     with tempfile.TemporaryDirectory(prefix="subzero-bench.") as scratch:
         os.chmod(scratch, 0o755)
         bench = servers.Bench(ROOT, BUILD, scratch, say)
+        busy = os.getloadavg()[0]
         measured = cell.run(bench, options)
     result = {
         "benchmark": cell.NAME,
@@ -29,6 +30,7 @@ def run(cell, options):
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "conditions": conditions.conditions(BUILD, measured.pop("workload"), measured.pop("configuration")),
         "build": conditions.build(ROOT, bench.gateway),
+        "load_before": busy,
         "bars": judge.judged(cell.BARS, measured["figures"]),
         **measured,
     }
@@ -55,6 +57,12 @@ def line(bar, result):
     return f"{bar['verdict']:9} {bar['what']}: {value} (bar {sign} {stats.human(bar['bar'])}{beyond})"
 
 
+def busy(result):
+    """A neighbour at work is said, since it widens every spread."""
+    load = result.get("load_before", 0)
+    return f"  (the machine was busy: load {load:.1f})" if load > 1 else ""
+
+
 def table():
     newest = store.latest()
     good = True
@@ -67,7 +75,7 @@ def table():
         build, known = result["build"], result["conditions"]
         say(f"{name}  {cell.TITLE}")
         say(f"    {result['time']}  commit {build['commit'][:10]}{'+' if build['dirty'] else ''}  conditions {known['fingerprint']}"
-            f"  failed runs {result['failures']}")
+            f"  failed runs {result['failures']}{busy(result)}")
         # Judged by today's bars, not by those that the run knew.
         for bar in judge.judged(cell.BARS, result["figures"]):
             say("    " + line(bar, result))

@@ -217,7 +217,8 @@ static struct sz_node *build(struct parse *p, unsigned depth)
 static struct sz_node *document(struct parse *p)
 {
     struct sz_node at;
-    if (!next(p) || !next(p)) /* stream start; document start or stream end */
+    bool begun = next(p);   /* stream start */
+    if (!begun || !next(p)) /* document start or stream end */
         return NULL;
     if (p->event.type == YAML_STREAM_END_EVENT) {
         sz_mistake(p->l, NULL, "the file is empty; docs/configuration.md shows a first one");
