@@ -59,7 +59,9 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *of
     struct sz_http *http = arg;
     (void)easy, (void)of_socket;
     if (what == CURL_POLL_REMOVE)
-        (void)epoll_ctl(http->epoll, EPOLL_CTL_DEL, fd, NULL); /* may be closed, and so have left by itself */
+        /* It may be closed already, and so have left by itself; its number may even be another thread's socket by now,
+         * which is not in here. */
+        (void)epoll_ctl(http->epoll, EPOLL_CTL_DEL, fd, NULL);
     else
         watch(http, fd, ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0u) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0u));
     return 0;
