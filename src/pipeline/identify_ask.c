@@ -126,9 +126,12 @@ static struct sz_hash128 flight_key(const struct sz_txn *txn, int issuer)
 static bool answered_meanwhile(struct sz_txn *txn)
 {
     struct sz_loop *loop = txn->worker->loop;
-    return sz_token_cache_get(txn->worker->gate->tokens, txn->fingerprint, sz_loop_now(loop), sz_loop_wall(loop),
-                              txn->identity) &&
-           txn->identity->generation == sz_issuer_generation(txn->snapshot->issuers, txn->identity->issuer);
+    if (sz_token_cache_get(txn->worker->gate->tokens, txn->fingerprint, sz_loop_now(loop), sz_loop_wall(loop),
+                           txn->identity) &&
+        txn->identity->generation == sz_issuer_generation(txn->snapshot->issuers, txn->identity->issuer))
+        return true;
+    sz_identity_init(txn->identity); /* a miss leaves anything in it */
+    return false;
 }
 
 enum sz_step sz_ask_about_token(struct sz_txn *txn, int issuer)
