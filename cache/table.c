@@ -93,9 +93,10 @@ void sz_table_payload(const struct sz_table_seat *seat, size_t slot_words, uint6
     const _Atomic uint64_t *slot = seat->slot;
     size_t left = sz_desc_words(seat->seen), from = SZ_SLOT_PAYLOAD;
 
-    for (; left > 0; slot += slot_words, from = SZ_SLOT_DESC + 1)
+    for (; left > 0; slot += slot_words, from = SZ_SLOT_DESC + 1) {
         for (size_t i = from; i < slot_words && left > 0; i++, left--)
             *to++ = sz_table_word(&slot[i]);
+    }
 }
 
 /* ---- put ------------------------------------------------------------------------------ */
@@ -103,10 +104,9 @@ void sz_table_payload(const struct sz_table_seat *seat, size_t slot_words, uint6
 struct sweep { /* what the writer learned about its set; all under the set's lock */
     struct sz_table *table;
     struct sz_table_set *set;
-    _Atomic uint64_t *slots;     /* of this set */
-    size_t taken[SZ_TABLE_WAYS]; /* slots that the live record at this way has; 0: none starts here */
-    unsigned
-        cost[SZ_TABLE_WAYS]; /* of taking this slot: 0 free, 1 live, WAYS + 1 live and used since the hand passed */
+    _Atomic uint64_t *slots;      /* of this set */
+    size_t taken[SZ_TABLE_WAYS];  /* slots that the live record at this way has; 0: none starts here */
+    unsigned cost[SZ_TABLE_WAYS]; /* of taking it: 0 free, 1 live, WAYS + 1 live and used since the hand passed */
 };
 
 static size_t slots_for(const struct sz_table *table, size_t words)
@@ -197,9 +197,10 @@ static void store_record(struct sweep *s, size_t way, struct sz_fingerprint fp, 
     store_word(&slot[SZ_SLOT_FP], fp.h.w[0]);
     store_word(&slot[SZ_SLOT_FP + 1], fp.h.w[1]);
     store_word(&slot[SZ_SLOT_UNTIL], (uint64_t)until.us);
-    for (; done < n; slot += s->table->slot_words, from = SZ_SLOT_DESC + 1)
+    for (; done < n; slot += s->table->slot_words, from = SZ_SLOT_DESC + 1) {
         for (size_t i = from; i < s->table->slot_words; i++, done++)
             store_word(&slot[i], done < n ? payload[done] : 0);
+    }
 }
 
 static void publish(struct sweep *s, size_t way, struct sz_fingerprint fp, size_t n, bool flag)
@@ -262,19 +263,21 @@ static void flush_set(struct sz_table *table, size_t set)
 
 void sz_table_flush(struct sz_table *table)
 {
-    for (size_t i = 0; i < table->n_sets; i++)
-        if (atomic_load_explicit(&table->sets[i].tags, memory_order_relaxed) !=
-            0) /* else: never used, not even mapped */
+    /* A set without a tag was never used: not even its memory is mapped. */
+    for (size_t i = 0; i < table->n_sets; i++) {
+        if (atomic_load_explicit(&table->sets[i].tags, memory_order_relaxed) != 0)
             flush_set(table, i);
+    }
 }
 
 void sz_table_stats(struct sz_table *table, struct sz_cache_stats *out)
 {
     uint64_t sum[SZ_TABLE_COUNTS] = {0}, gone;
 
-    for (size_t c = 0; c <= SZ_TABLE_SHARDS; c++)
+    for (size_t c = 0; c <= SZ_TABLE_SHARDS; c++) {
         for (size_t i = 0; i < SZ_TABLE_COUNTS; i++)
             sum[i] += atomic_load_explicit(&table->cells[c].n[i], memory_order_relaxed);
+    }
     gone = sum[SZ_TABLE_EVICTIONS] + sum[SZ_TABLE_EXPIRED] + sum[SZ_TABLE_REMOVED];
     *out = (struct sz_cache_stats){
         .lookups = sum[SZ_TABLE_HITS] + sum[SZ_TABLE_MISSES],

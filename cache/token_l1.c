@@ -3,7 +3,7 @@
  *
  * Packing drops what is nearly always zero, the scope words beyond the first and the certificate
  * thumbprint (7 of the 17 words of the head), and the unused text.  Most tokens then fit one slot of 256 bytes:
- * 24 of them the table's, 84 the head, which leaves 148 for subject, client, tenant and claims.
+ * 32 of them the table's, 84 the head, which leaves 140 for subject, client, tenant and claims.
  * Which of the two layouts a record has is in its descriptor, so the copy's length and shape are
  * known before the record's memory has arrived.
  */

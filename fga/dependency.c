@@ -93,9 +93,10 @@ void sz_dependency_put(struct sz_dependency **dependency)
     if (d == NULL)
         return;
     unsigned refs = d->refs;
-    while (refs > 1) /* as after each call: without the lock */
+    while (refs > 1) { /* as after each call: without the lock */
         if (atomic_compare_exchange_weak(&d->refs, &refs, refs - 1))
             return;
+    }
     drop_last(d);
 }
 

@@ -237,8 +237,7 @@ static bool read_who(const struct sz_claims_in *in, struct sz_identity *id, stru
     return read_tenant(in, id, out);
 }
 
-/* ---- the claims that rules and templates ask for ------------------------------------------------------------------
- */
+/* ---- the claims that rules and templates ask for ----------------------------------------------------------------- */
 
 static int add_list(const struct sz_claims_in *in, struct sz_identity *id, unsigned slot,
                     const struct sz_json_node *list)

@@ -46,8 +46,7 @@ static int failed(struct sz_text *why, int error, const char *what)
     return -error;
 }
 
-/* ---- the directory -------------------------------------------------------------------------------------------------
- */
+/* ---- the directory ----------------------------------------------------------------------------------------------- */
 
 static int dir_trusted(int dir, struct sz_text *why)
 {
@@ -93,8 +92,7 @@ static void file_name(const struct sz_key_record *record, char out[NAME])
     snprintf(out, NAME, "keys-%.32s", hex);
 }
 
-/* ---- reading -------------------------------------------------------------------------------------------------------
- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 /* At most `max` bytes.  -EFBIG: longer. */
 static int read_whole(int dir, const char *name, size_t max, struct sz_buf *out)
@@ -206,8 +204,7 @@ int sz_key_file_load(int dir, struct sz_key_record *record, struct sz_buf *room,
     return ours ? -EBADMSG : -EINVAL;
 }
 
-/* ---- saving --------------------------------------------------------------------------------------------------------
- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 /* A file that a newer version wrote has to stay: its owner may come back. */
 static int may_replace(int dir, const char *name, struct sz_text *why)

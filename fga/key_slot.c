@@ -78,8 +78,7 @@ uint64_t sz_key_slots_changes(void)
     return atomic_load_explicit(&changes, memory_order_acquire);
 }
 
-/* ---- whether to ask because of a token -----------------------------------------------------------------------------
- */
+/* ---- whether to ask because of a token --------------------------------------------------------------------------- */
 
 static struct sz_key_slot *slot_of(const struct sz_issuers *issuers, int index)
 {

@@ -10,8 +10,7 @@
 #include "fga/provider_impl.h"
 #include "subzero/log.h"
 
-/* ---- figures -------------------------------------------------------------------------------------------------------
- */
+/* ---- figures ----------------------------------------------------------------------------------------------------- */
 
 static void on_scrape(void *arg, struct sz_buf *out)
 {
@@ -65,8 +64,7 @@ bool sz_providers_health(struct sz_providers *all, struct sz_buf *out)
     return well;
 }
 
-/* ---- life ----------------------------------------------------------------------------------------------------------
- */
+/* ---- life -------------------------------------------------------------------------------------------------------- */
 
 static struct sz_providers *scraped; /* the process has one */
 
@@ -133,8 +131,7 @@ void sz_providers_free(struct sz_providers **allp)
     free(all);
 }
 
-/* ---- adopting ------------------------------------------------------------------------------------------------------
- */
+/* ---- adopting ---------------------------------------------------------------------------------------------------- */
 
 /* What makes it the same provider: all that decides where keys come from, and how long they are used. */
 static uint64_t settings_of(const struct sz_conf_issuer *conf)

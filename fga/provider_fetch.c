@@ -17,8 +17,7 @@
 
 static void ask(struct sz_provider *p);
 
-/* ---- outcome -------------------------------------------------------------------------------------------------------
- */
+/* ---- outcome ----------------------------------------------------------------------------------------------------- */
 
 static void tell(struct sz_provider *p, int status)
 {
@@ -100,8 +99,7 @@ static void succeed(struct sz_provider *p)
     end(p, 0);
 }
 
-/* ---- what was saved ------------------------------------------------------------------------------------------------
- */
+/* ---- what was saved ---------------------------------------------------------------------------------------------- */
 
 /* The keys of the last run, with the age they have by now. */
 static void take_saved(struct sz_provider *p)
@@ -138,8 +136,7 @@ void sz_provider_parsed(struct sz_provider *p)
     sz_provider_start(p);
 }
 
-/* ---- asking --------------------------------------------------------------------------------------------------------
- */
+/* ---- asking ------------------------------------------------------------------------------------------------------ */
 
 /* An answer that holds what was asked for; otherwise p->why says what it was. */
 static bool answered(struct sz_provider *p, const struct sz_http_answer *answer)
@@ -247,8 +244,7 @@ void sz_provider_start(struct sz_provider *p)
     ask(p);
 }
 
-/* ---- when ----------------------------------------------------------------------------------------------------------
- */
+/* ---- when -------------------------------------------------------------------------------------------------------- */
 
 static void on_timer(struct sz_timer *timer)
 {
@@ -285,8 +281,7 @@ void sz_provider_stop(struct sz_provider *p)
     tell(p, -ECANCELED);
 }
 
-/* ---- because of a token --------------------------------------------------------------------------------------------
- */
+/* ---- because of a token ------------------------------------------------------------------------------------------ */
 
 static void on_wish(struct sz_msg *msg, struct sz_loop *loop)
 {

@@ -83,8 +83,7 @@ struct sz_providers {
     struct sz_provider *leaving; /* retired, their jobs not done yet */
 };
 
-/* ---- provider_fetch.c ----------------------------------------------------------------------------------------------
- */
+/* ---- provider_fetch.c -------------------------------------------------------------------------------------------- */
 
 void sz_provider_start(struct sz_provider *p); /* now, unless one is under way */
 void sz_provider_plan(struct sz_provider *p);  /* arms the timer */
@@ -92,8 +91,7 @@ void sz_provider_stop(struct sz_provider *p);  /* whoever waits is told -ECANCEL
 /* The keeper has parsed p->parse.document. */
 void sz_provider_parsed(struct sz_provider *p);
 
-/* ---- provider_store.c ----------------------------------------------------------------------------------------------
- */
+/* ---- provider_store.c -------------------------------------------------------------------------------------------- */
 
 void sz_provider_parse(struct sz_provider *p); /* p->parse filled in: then sz_provider_parsed */
 void sz_provider_save(struct sz_provider *p);  /* p->parse's document has become the current one */
@@ -102,8 +100,7 @@ bool sz_provider_load(struct sz_provider *p);
 void sz_provider_load_later(struct sz_provider *p); /* the same by the keeper, then sz_provider_parsed */
 void sz_provider_free(struct sz_provider *p);
 
-/* ---- provider_meta.c -----------------------------------------------------------------------------------------------
- */
+/* ---- provider_meta.c --------------------------------------------------------------------------------------------- */
 
 /* Where an issuer's metadata is: OpenID Connect Discovery 4, RFC 8414 3. */
 struct sz_slice sz_metadata_openid(struct sz_slice issuer, struct sz_pool *pool);

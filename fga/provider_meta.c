@@ -8,8 +8,7 @@
 
 #define FRESH_DEFAULT SZ_SEC(600) /* what says nothing, or forbids keeping: keys are no secrets, and change rarely */
 
-/* ---- metadata ------------------------------------------------------------------------------------------------------
- */
+/* ---- metadata ---------------------------------------------------------------------------------------------------- */
 
 static struct sz_slice without_slash(struct sz_slice s)
 {
@@ -69,8 +68,7 @@ int sz_metadata_read(struct sz_slice document, struct sz_slice issuer, bool inse
     return rc;
 }
 
-/* ---- freshness -----------------------------------------------------------------------------------------------------
- */
+/* ---- freshness --------------------------------------------------------------------------------------------------- */
 
 /* max-age of a Cache-Control field; -1: it names none, 0 also when it must not be kept. */
 static int64_t max_age(struct sz_slice field)

@@ -29,8 +29,7 @@ void sz_provider_free(struct sz_provider *p)
     free(p);
 }
 
-/* ---- parsing -------------------------------------------------------------------------------------------------------
- */
+/* ---- parsing ----------------------------------------------------------------------------------------------------- */
 
 static void parse(struct sz_provider *p)
 {
@@ -68,8 +67,7 @@ void sz_provider_parse(struct sz_provider *p)
     sz_keeper_post(p->all->keeper, &p->parse.job);
 }
 
-/* ---- reading what was saved ----------------------------------------------------------------------------------------
- */
+/* ---- reading what was saved -------------------------------------------------------------------------------------- */
 
 static bool load(struct sz_provider *p)
 {
@@ -111,8 +109,7 @@ void sz_provider_load_later(struct sz_provider *p)
     sz_keeper_post(p->all->keeper, &p->parse.job);
 }
 
-/* ---- saving --------------------------------------------------------------------------------------------------------
- */
+/* ---- saving ------------------------------------------------------------------------------------------------------ */
 
 static void work_save(struct sz_keeper_job *job)
 {

@@ -30,8 +30,7 @@ static void add_member(struct sz_buf *b, const char *name, struct sz_slice value
     add_encoded(b, value);
 }
 
-/* ---- the gateway's credentials -------------------------------------------------------------------------------------
- */
+/* ---- the gateway's credentials ----------------------------------------------------------------------------------- */
 
 static void add_basic(struct sz_buf *out, const struct sz_conf_issuer *conf)
 {
@@ -83,8 +82,7 @@ static int add_assertion(struct sz_buf *body, struct sz_issuer *issuer, struct s
     return rc;
 }
 
-/* ---- the request ---------------------------------------------------------------------------------------------------
- */
+/* ---- the request ------------------------------------------------------------------------------------------------- */
 
 struct parts {
     struct sz_buf authorization, body;
@@ -155,8 +153,7 @@ static int start(struct sz_issuer *issuer, struct sz_http *http, const struct pa
     return sz_dependency_start(issuer->dependency, http, &request, &op->call);
 }
 
-/* ---- the answer ----------------------------------------------------------------------------------------------------
- */
+/* ---- the answer -------------------------------------------------------------------------------------------------- */
 
 static enum sz_breaker_outcome on_done(struct sz_dependency_call *call, const struct sz_http_answer *answer)
 {

@@ -6,8 +6,8 @@
  *   closed     calls pass; N failures in a row open it, one success starts the count anew
  *   open       calls are rejected until the open time is over
  *   half-open  one call is the probe, all others are rejected; its outcome closes the breaker or
- *              opens it again; a probe of which nothing is heard for the probe time is lost, and the next call takes
- * its place
+ *              opens it again; a probe of which nothing is heard for the probe time is lost, and the next
+ *              call takes its place
  *
  * An outcome counts only in the period in which its call was let through (the ticket knows): a call
  * that hung since before the breaker opened neither closes it nor keeps it open.
@@ -61,7 +61,7 @@ enum sz_breaker_outcome {
 void sz_breaker_tell(struct sz_breaker *b, struct sz_breaker_ticket ticket, enum sz_breaker_outcome outcome,
                      struct sz_mono now);
 
-struct sz_breaker_look {         /* for metrics, /breakers and Retry-After */
+struct sz_breaker_look {         /* for metrics and Retry-After */
     enum sz_breaker_state state; /* open until a probe is under way, also when the open time is over */
     uint32_t failures;           /* in a row, while closed */
     struct sz_span retry;        /* until a call has a chance again; 0: now */

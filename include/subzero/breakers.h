@@ -1,6 +1,6 @@
 /*
  * The breakers of the process, by the name of what each guards: "redis", "fga", "issuer:NAME", "upstream:NAME".  What
- * is listed here shows in subzero_breaker_state and subzero_breaker_transitions_total, on /breakers and in /health.
+ * is listed here shows in subzero_breaker_state and subzero_breaker_transitions_total.
  * Any thread; a lock that is never held for longer than one walk over the list.
  */
 #ifndef SUBZERO_BREAKERS_H

@@ -39,8 +39,7 @@ void sz_token_cache_free(struct sz_token_cache **cache);
  */
 bool sz_token_cache_get(struct sz_token_cache *cache, struct sz_fingerprint fp, struct sz_mono now, struct sz_wall wall,
                         struct sz_identity *out);
-/* Keeps the identity until `until` (monotonic; already clipped by TTL and token expiry). False: not kept (too large,
- * set busy). */
+/* Keeps the identity until `until` (already clipped by TTL and expiry).  False: not kept (too large, set busy). */
 bool sz_token_cache_put(struct sz_token_cache *cache, struct sz_fingerprint fp, const struct sz_identity *id,
                         struct sz_mono now, struct sz_mono until);
 void sz_token_cache_drop(struct sz_token_cache *cache, struct sz_fingerprint fp);

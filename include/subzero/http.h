@@ -18,8 +18,7 @@
 #include "subzero/conf.h"
 #include "subzero/loop.h"
 
-/* ---- what all clients share: limits, names already looked up ------------------------------------------------------
- */
+/* ---- what all clients share: limits, names already looked up ----------------------------------------------------- */
 
 struct sz_http_shared;
 
@@ -31,8 +30,7 @@ struct sz_http_shared *sz_http_shared_new(const struct sz_conf_http *conf, unsig
 /* After the last client.  Does not wait for look-ups under way. */
 void sz_http_shared_free(struct sz_http_shared **shared);
 
-/* ---- whom to believe ----------------------------------------------------------------------------------------------
- */
+/* ---- whom to believe --------------------------------------------------------------------------------------------- */
 
 /*
  * Loads libcurl, once in the process: blocking, any thread.  By whoever reads a configuration that names something to
@@ -51,8 +49,7 @@ struct sz_http_trust *sz_http_trust_new(const char *ca_file, struct sz_text *why
 struct sz_http_trust *sz_http_trust_ref(struct sz_http_trust *trust);
 void sz_http_trust_unref(struct sz_http_trust **trust);
 
-/* ---- calls --------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ------------------------------------------------------------------------------------------------------- */
 
 enum sz_http_result {
     SZ_HTTP_ANSWERED,  /* a whole answer arrived: status, fields, body */

@@ -47,7 +47,7 @@ struct sz_identity {
     int64_t exp, iat;    /* unix seconds; exp always set; fractions floored; iat valid with SZ_ID_HAS_IAT */
     uint64_t jti, sid;   /* keyed hashes (process key) of the claims, for revocation */
     uint64_t revocation; /* revocation sequence when this was learned */
-    uint32_t key_id;     /* process-wide id of the verifying key: sz_key_alive() */
+    uint32_t key_id;     /* process-wide id of the verifying key: sz_issuer_key_alive() */
     uint16_t issuer;     /* index into the process-wide issuer registry (stable over reloads) */
     uint16_t flags;      /* SZ_ID_* */
     uint64_t scopes[SZ_SCOPES_MAX / 64];

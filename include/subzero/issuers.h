@@ -33,8 +33,7 @@ bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, u
 /* True when at least one issuer has a usable key (readiness). */
 bool sz_issuers_usable(const struct sz_issuers *issuers);
 
-/* What identity.jti and identity.sid are: a hash under a key of this process, of the claim's name, its issuer and its
- * value. */
+/* What identity.jti and identity.sid are: the hash of a claim's issuer, name and value under a key of this process. */
 uint64_t sz_issuer_claim_hash(unsigned issuer_id, struct sz_slice name, struct sz_slice value);
 
 /* JWT-shaped: three segments, the first decoding to a JSON object; anything else is opaque.  NONE: empty. */

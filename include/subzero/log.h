@@ -2,7 +2,7 @@
  * The process log: JSON lines on stdout, written by one thread.  Callers format into a
  * bounded queue and never block: a full queue drops the line and counts it (the writer
  * says how many were lost as soon as it can).  The same queue and thread carry access
- * lines and, later, the audit journal.  No secret may be passed: no token, key, cookie.
+ * lines.  No secret may be passed: no token, key, cookie.
  */
 #ifndef SUBZERO_LOG_H
 #define SUBZERO_LOG_H
@@ -21,8 +21,7 @@ int sz_log_start(int fd, enum sz_log_level least) SZ_MUST_CHECK;
 /* Drains within 2 s, joins; what a blocked descriptor did not take by then is lost.  No other thread logs any more. */
 void sz_log_stop(void);
 
-/* Any thread.  component: a short literal ("conf", "edge").  Control characters are escaped; a line is at most 4 KiB.
- */
+/* Any thread.  component: a short literal ("conf", "edge").  Control characters are escaped, long lines cut. */
 void sz_log(enum sz_log_level level, const char *component, const char *fmt, ...) SZ_PRINTF(3, 4);
 
 /*

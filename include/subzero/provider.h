@@ -17,8 +17,7 @@
 #include "subzero/issuers.h"
 #include "subzero/loop.h"
 
-/* ---- keys: any thread ----------------------------------------------------------------------------------------------
- */
+/* ---- keys: any thread -------------------------------------------------------------------------------------------- */
 
 enum sz_keys_answer {
     SZ_KEYS_FINAL, /* what is known about the issuer's keys is all there is to know: the verdict stands */
@@ -48,8 +47,7 @@ struct sz_keys_op {
 /* Joins the fetch under way, or starts one unless it is too early for it.  The service loop must still run. */
 void sz_keys_fetch(const struct sz_issuers *issuers, int index, struct sz_keys_op *op);
 
-/* ---- opaque tokens: any loop, on its own thread --------------------------------------------------------------------
- */
+/* ---- opaque tokens: any loop, on its own thread ------------------------------------------------------------------ */
 
 struct sz_token_answer {
     enum sz_reason reason;              /* allowed; a 401: the provider says no; identity_unavailable: could not ask */
@@ -76,8 +74,7 @@ int sz_token_ask(const struct sz_issuers *issuers, int index, struct sz_http *ht
 /* Until the issuer's breaker lets calls through; 0: it does. */
 struct sz_span sz_token_retry(const struct sz_issuers *issuers, int index, struct sz_mono now);
 
-/* ---- life: service thread -------------------------------------------------------------------------------------------
- */
+/* ---- life: service thread ---------------------------------------------------------------------------------------- */
 
 struct sz_providers;
 /*

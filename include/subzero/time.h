@@ -44,8 +44,7 @@ static inline int64_t sz_wall_seconds(struct sz_wall t) /* floor */
     return t.us / 1000000 - (t.us % 1000000 < 0);
 }
 
-/* RFC 3339 in UTC with `digits` fractional digits (0, 3, 6, 9); writes at most 31 bytes and a NUL, returns the length.
- */
+/* RFC 3339 in UTC with `digits` fractional digits (0, 3, 6, 9) and a NUL; returns the length. */
 int sz_wall_format(struct sz_wall t, int digits, char out[32]);
 
 #endif

@@ -121,11 +121,12 @@ static void load_folder(struct sz_loader *l, unsigned f)
 
 static void load_graph(struct sz_loader *l)
 {
-    for (unsigned g = 0; g < n_groups; g++)
+    for (unsigned g = 0; g < n_groups; g++) {
         for (unsigned i = 0; i < MEMBERS; i++) {
             struct name group = name("group", g), user = name("user", mix(g, i, n_users));
             add(l, slice(&group), "member", slice(&user));
         }
+    }
     for (unsigned f = 0; f < n_folders; f++)
         load_folder(l, f);
     for (unsigned d = 0; d < n_docs; d++) {
@@ -181,9 +182,10 @@ static double measure(struct sz_engine *e, const struct sz_program *p, const cha
     for (int r = 0; r < repetitions; r++) {
         struct sz_fault fault;
         *allowed = 0;
-        if (!hot) /* as many questions as were never asked before */
+        if (!hot) { /* as many questions as were never asked before */
             for (size_t i = 0; i < QUERIES; i++)
                 queries[i] = make(kind, false);
+        }
         double start = cpu_now();
         for (size_t i = 0; i < QUERIES; i++) {
             const struct query *q = &queries[i % distinct];

@@ -124,9 +124,10 @@ static struct figures measure_bare(void)
     if (curl_easy_perform(easy) != CURLE_OK)
         die("bare: no answer");
     double cpu = seconds(CLOCK_THREAD_CPUTIME_ID), wall = seconds(CLOCK_MONOTONIC);
-    for (unsigned i = 0; i < calls; i++)
+    for (unsigned i = 0; i < calls; i++) {
         if (curl_easy_perform(easy) != CURLE_OK)
             die("bare: no answer");
+    }
     cpu = seconds(CLOCK_THREAD_CPUTIME_ID) - cpu;
     wall = seconds(CLOCK_MONOTONIC) - wall;
     curl_easy_cleanup(easy);
@@ -248,12 +249,13 @@ int main(int argc, char **argv)
                                 sizeof(BODY) - 1, BODY);
     snprintf(url, sizeof(url), "http://127.0.0.1:%u/introspect", start_server());
     snprintf(form, sizeof(form), "token_type_hint=access_token&token=%0860d", 1);
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         for (size_t side = 0; side < SZ_COUNT(names); side++) {
             struct figures f = measure(at_once[side]);
             cpu[side][i] = f.cpu_us;
             rate[side][i] = f.per_second;
         }
+    }
     printf("{\"repetitions\":%zu,\"calls\":%u", n, calls);
     double bare = median(cpu[0], n);
     for (size_t side = 0; side < SZ_COUNT(names); side++) {

@@ -113,9 +113,10 @@ static void fill(struct table *t, size_t capacity, bool with_claim)
         identity_of(&id, i, with_claim);
         sz_token_cache_put(t->cache, all[i], &id, NOW, SZ_NEVER);
     }
-    for (size_t i = 0; i < want; i++)
+    for (size_t i = 0; i < want; i++) {
         if (sz_token_cache_get(t->cache, all[i], NOW, WALL, &out))
             t->order[t->n++] = all[i];
+    }
     for (size_t i = t->n - 1; i > 0; i--) {
         size_t j = random64(&seed) % (i + 1);
         struct sz_fingerprint swap = t->order[i];
@@ -182,9 +183,10 @@ static double puts_over(const struct table *t, size_t count)
 
     identity_of(&id, 1, false);
     start = cpu_ns();
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         if (!sz_token_cache_put(t->cache, t->order[i % t->n], &id, NOW, SZ_NEVER))
             abort();
+    }
     return (cpu_ns() - start) / (double)count;
 }
 

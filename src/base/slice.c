@@ -16,9 +16,10 @@ bool sz_ieq(struct sz_slice a, struct sz_slice b)
 {
     if (a.n != b.n)
         return false;
-    for (size_t i = 0; i < a.n; i++)
+    for (size_t i = 0; i < a.n; i++) {
         if (fold((unsigned char)a.p[i]) != fold((unsigned char)b.p[i]))
             return false;
+    }
     return true;
 }
 

@@ -38,9 +38,10 @@ size_t sz_utf8_step(struct sz_slice s)
     size_t n = p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
     if (n == 0 || s.n < n || !second_fits(p[0], p[1]))
         return 0;
-    for (size_t i = 2; i < n; i++)
+    for (size_t i = 2; i < n; i++) {
         if (!is_tail(p[i]))
             return 0;
+    }
     return n;
 }
 

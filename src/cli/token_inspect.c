@@ -2,7 +2,6 @@
  * subzero token inspect: header and claims of a token.  Without a configuration nothing is verified, and the output
  * says so; with one, the token is judged exactly as the gateway would judge it now.
  */
-#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 

@@ -1,5 +1,4 @@
 /* Listeners and the admin listener: addresses, modes and what each mode needs. */
-#include <errno.h>
 
 #include "conf/build.h"
 

@@ -1,5 +1,4 @@
 /* What concerns the process as a whole: threads, user, whom to trust, bounds, caches, log, fga. */
-#include <errno.h>
 #include <pwd.h>
 #include <unistd.h>
 

@@ -155,8 +155,7 @@ void sz_build_provider(struct sz_builder *b, const struct sz_raw_issuer *raw, st
                    "'token_prefix' without 'introspection' or 'userinfo'; remove it or add one");
 }
 
-/* ---- a route's opaque tokens ---------------------------------------------------------------------------------------
- */
+/* ---- a route's opaque tokens ------------------------------------------------------------------------------------- */
 
 static bool undecided(const struct sz_conf_issuer *a, const struct sz_conf_issuer *c)
 {

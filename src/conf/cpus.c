@@ -6,7 +6,6 @@
  */
 #include "conf/cpus.h"
 
-#include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,8 @@
  * The order of loading: text, tree, ${...}, schema, sections, what holds between them, freeze.
  * Each step reports and the next goes on as far as it makes sense, so that one run names every mistake.
  */
-#include <errno.h>
 #include <limits.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "conf/build.h"
 #include "conf/dump.h"

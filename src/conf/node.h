@@ -31,8 +31,8 @@ struct sz_node {
     size_t n;
 };
 
-/* NULL: not YAML, or it uses what is refused (anchors, aliases, tags, two documents, duplicate keys); mistakes say
- * what. */
+/* NULL, and mistakes: not YAML, or something that is refused (anchors, aliases, tags, two documents, duplicate keys).
+ */
 struct sz_node *sz_yaml_parse(struct sz_loader *l, struct sz_slice text);
 /* Replaces ${NAME} and ${NAME:-default} in every value below `node`; $${ stands for ${. */
 void sz_env_expand(struct sz_loader *l, struct sz_node *node);

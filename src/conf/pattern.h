@@ -25,8 +25,7 @@ struct sz_pattern {
     bool star; /* and zero or more segments behind them */
 };
 
-/* Path part.  Only canonical paths are taken: a pattern in another form would never match.  -EINVAL: *why with the
- * remedy. */
+/* Path part.  Only canonical paths: a pattern in another form would never match.  -EINVAL: *why with the remedy. */
 int sz_pattern_path(struct sz_pool *pool, struct sz_slice path, struct sz_pattern *out,
                     struct sz_text *why) SZ_MUST_CHECK;
 /* Host part, SZ_NONE for any; *canonical gets the lower-case form as it is written in a configuration. */

@@ -67,8 +67,7 @@ static inline uint64_t sz_edge_mix(uint64_t a, uint64_t b)
     return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/* Not keyed against attackers and need not be: they choose what is looked up, not what is stored, and probes are
- * bounded. */
+/* Not keyed against attackers: they choose what is looked up, not what is stored, and probes are bounded. */
 static inline uint64_t sz_edge_hash(uint64_t seed, uint32_t parent, const char *p, size_t n)
 {
     uint64_t h = seed ^ ((uint64_t)parent * 0x9e3779b97f4a7c15ull), w;

@@ -1,6 +1,6 @@
 /*
- * The schema's rows.  Read top down: the root first names the sections, each section's
- * table stands above it.  Defaults and limits carry their unit; the help text is what the
+ * The schema's rows.  Read from the end: the root names the sections, and each table stands
+ * below those that it refers to.  Defaults and limits carry their unit; the help text is what the
  * reference page prints.
  */
 #include "conf/schema.h"

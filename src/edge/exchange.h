@@ -13,7 +13,7 @@
 
 struct sz_conn;        /* edge/connection.h: the client connection */
 struct sz_edge_thread; /* edge/thread.h: one per worker: h2o context, listeners, proxy pools */
-struct sz_proxy_call;  /* edge/proxy.c: one upstream call in flight */
+struct sz_proxy_call;  /* edge/proxy_call.h: one upstream call in flight */
 
 struct sz_exchange {
     struct sz_txn txn;

@@ -17,9 +17,10 @@ static bool is_http2(const struct sz_proxy_call *call)
 /* What we say about the response replaces what the upstream says. */
 static bool is_ours(const struct sz_headers *respond, struct sz_slice name)
 {
-    for (size_t i = 0; i < respond->n; i++)
+    for (size_t i = 0; i < respond->n; i++) {
         if (sz_ieq(respond->v[i].name, name))
             return true;
+    }
     return false;
 }
 

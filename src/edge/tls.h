@@ -26,7 +26,7 @@ void sz_tls_set_unref(struct sz_tls_set *set); /* NULL is fine; any thread */
 void sz_tls_thread_swap(struct sz_edge_thread *thread, struct sz_tls_set *set);
 void sz_tls_thread_fini(struct sz_edge_thread *thread);
 
-/* Seconds until the first of the certificates ends, for /health and the log; INT64_MAX without TLS. */
+/* The certificate that ends first, for /health.  False without TLS. */
 struct sz_tls_expiry {
     int64_t at; /* unix seconds */
     char subject[128];

@@ -12,8 +12,7 @@
 
 /* NULL on a cleartext connection. */
 SSL *sz_tls_peer_ssl(h2o_socket_t *sock);
-/* SHA-256 of the client certificate that was verified on this connection; NULL without one.  Valid with the connection.
- */
+/* SHA-256 of the client certificate that was verified on this connection, as long as it lives; NULL without one. */
 const uint8_t *sz_tls_peer_cert(struct sz_conn *conn);
 /* The certificate shown on this connection is valid for the authority's host (RFC 9110 7.4: otherwise 421). */
 bool sz_tls_peer_covers(struct sz_conn *conn, struct sz_slice authority);

@@ -118,8 +118,8 @@ struct sz_upconn {
 void sz_upconn_open(struct sz_upstream_url *url, struct sz_upconn_user *user);
 /* An idle connection becomes the user's; false when there is none. */
 bool sz_upconn_take(struct sz_upstream_url *url, struct sz_upconn_user *user);
-/* Back to the idle ones, or closed where that is full, retired or draining.  The caller vouches that the exchange on it
- * is complete. */
+/* Back to the idle ones, or closed (full, retired, draining).  The caller vouches that the exchange on it is complete.
+ */
 void sz_upconn_release(struct sz_upconn *conn);
 /* In any phase; the user (if any) loses it and is told nothing. */
 void sz_upconn_close(struct sz_upconn *conn);
@@ -184,8 +184,7 @@ struct sz_proxy_pools {
 };
 #define SZ_SCRATCH ((size_t)256 * 1024)
 
-/* The upstream that `conf` (of the configuration with this version) is on this thread; NULL: its configuration is long
- * gone. */
+/* What the upstream at that place of that configuration is on this thread; NULL: the configuration is long gone. */
 struct sz_upstream *sz_pools_find(struct sz_proxy_pools *pools, uint64_t version, size_t at);
 void sz_upstream_unref(struct sz_upstream *upstream);
 struct sz_block *sz_block_get(struct sz_proxy_pools *pools);

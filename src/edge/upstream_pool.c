@@ -122,9 +122,10 @@ void sz_upstream_unref(struct sz_upstream *upstream)
 static void close_idle(struct sz_upstream *upstream)
 {
     upstream->refs++; /* the last connection may hold the last reference */
-    for (size_t i = 0; i < upstream->urls_n; i++)
+    for (size_t i = 0; i < upstream->urls_n; i++) {
         while (upstream->urls[i].idle != NULL)
             sz_upconn_close(upstream->urls[i].idle);
+    }
     sz_upstream_unref(upstream);
 }
 
@@ -137,9 +138,10 @@ static struct sz_upstream *find_equal(const struct sz_generation *generation, co
     struct sz_upstream *found = NULL;
 
     settings_of(&settings, conf, shared);
-    for (size_t i = 0; generation != NULL && found == NULL && i < generation->upstreams_n; i++)
+    for (size_t i = 0; generation != NULL && found == NULL && i < generation->upstreams_n; i++) {
         if (sz_eq(sz_buf_slice(&generation->upstreams[i]->settings), sz_buf_slice(&settings)))
             found = generation->upstreams[i];
+    }
     sz_buf_fini(&settings);
     return found;
 }
@@ -156,15 +158,18 @@ static void retire_others(struct sz_proxy_pools *pools)
 {
     struct sz_generation *newest = pools->generations;
 
-    for (struct sz_generation *old = newest->next; old != NULL; old = old->next)
+    for (struct sz_generation *old = newest->next; old != NULL; old = old->next) {
         for (size_t i = 0; i < old->upstreams_n; i++)
             old->upstreams[i]->retired = true;
+    }
     for (size_t i = 0; i < newest->upstreams_n; i++)
         newest->upstreams[i]->retired = false;
-    for (struct sz_generation *old = newest->next; old != NULL; old = old->next)
-        for (size_t i = 0; i < old->upstreams_n; i++)
+    for (struct sz_generation *old = newest->next; old != NULL; old = old->next) {
+        for (size_t i = 0; i < old->upstreams_n; i++) {
             if (old->upstreams[i]->retired)
                 close_idle(old->upstreams[i]);
+        }
+    }
 }
 
 void sz_proxy_pools_configure(struct sz_proxy_pools *pools, const struct sz_conf *conf, struct sz_upstream_tls *tls)
@@ -196,9 +201,10 @@ void sz_proxy_pools_configure(struct sz_proxy_pools *pools, const struct sz_conf
 
 struct sz_upstream *sz_pools_find(struct sz_proxy_pools *pools, uint64_t version, size_t at)
 {
-    for (struct sz_generation *g = pools->generations; g != NULL; g = g->next)
+    for (struct sz_generation *g = pools->generations; g != NULL; g = g->next) {
         if (g->version == version)
             return at < g->upstreams_n ? g->upstreams[at] : NULL;
+    }
     return NULL;
 }
 
@@ -230,9 +236,10 @@ void sz_block_put(struct sz_proxy_pools *pools, struct sz_block *block)
 void sz_proxy_pools_drain(struct sz_proxy_pools *pools)
 {
     pools->draining = true;
-    for (struct sz_generation *g = pools->generations; g != NULL; g = g->next)
+    for (struct sz_generation *g = pools->generations; g != NULL; g = g->next) {
         for (size_t i = 0; i < g->upstreams_n; i++)
             close_idle(g->upstreams[i]);
+    }
     sz_streams_drain(pools);
 }
 

@@ -64,7 +64,7 @@ static void on_answer(h2o_hostinfo_getaddr_req_t *lookup, const char *err, struc
     url->lookup = NULL;
     url->resolved = now_of(url);
     for (const struct addrinfo *at = found; err == NULL && at != NULL && add(url, &n, at->ai_addr); at = at->ai_next)
-        ;
+        continue;
     if (n > 0) {
         url->addresses_n = n;
         url->address_at = 0;

@@ -227,9 +227,10 @@ static int field_line(struct parser *s, char *p, size_t n, bool lower)
 
 static bool is_nominated(const struct parser *s, struct sz_slice name)
 {
-    for (size_t i = 0; i < s->nominated_n; i++)
+    for (size_t i = 0; i < s->nominated_n; i++) {
         if (sz_ieq(s->nominated[i], name))
             return true;
+    }
     return false;
 }
 
@@ -238,9 +239,10 @@ static void drop_nominated(struct parser *s)
 {
     struct sz_response *r = s->r;
     size_t kept = 0;
-    for (size_t i = 0; i < r->fields_n; i++)
+    for (size_t i = 0; i < r->fields_n; i++) {
         if (!is_nominated(s, r->fields[i].name))
             r->fields[kept++] = r->fields[i];
+    }
     r->fields_n = kept;
 }
 

@@ -14,7 +14,6 @@
 #include <fcntl.h>
 #include <h2o.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 #include "loop/loop.h"
 

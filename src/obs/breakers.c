@@ -76,13 +76,14 @@ void sz_breakers_each(struct sz_mono now,
 
 static void add_label(struct sz_buf *out, const char *dependency)
 {
-    for (const char *p = dependency; *p != '\0'; p++)
+    for (const char *p = dependency; *p != '\0'; p++) {
         if (*p == '\\' || *p == '"')
             sz_buf_printf(out, "\\%c", *p);
         else if (*p == '\n')
             sz_buf_printf(out, "\\n");
         else
             sz_buf_add(out, p, 1);
+    }
 }
 
 static void add_state(void *arg, const char *dependency, const struct sz_breaker_look *look)

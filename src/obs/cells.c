@@ -31,9 +31,10 @@ void sz_cells_init(unsigned threads)
 
 void sz_cells_fini(void)
 {
-    for (unsigned t = 0; all != NULL && t <= shared; t++)
+    for (unsigned t = 0; all != NULL && t <= shared; t++) {
         for (unsigned c = 0; c < CHUNKS; c++)
             free(atomic_load_explicit(&all[t].chunks[c], memory_order_relaxed));
+    }
     free(all);
     all = NULL;
 }

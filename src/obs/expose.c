@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "obs/series.h"
 #include "subzero/log.h"
@@ -59,11 +58,12 @@ void sz_collectors_fini(void)
 void sz_expose_head(struct sz_buf *out, const char *name, const char *type, const char *help)
 {
     sz_buf_printf(out, "# HELP %s ", name);
-    for (const char *p = help; *p != '\0'; p++)
+    for (const char *p = help; *p != '\0'; p++) {
         if (*p == '\n' || *p == '\\')
             sz_buf_adds(out, *p == '\n' ? SZ_S("\\n") : SZ_S("\\\\"));
         else
             sz_buf_add(out, p, 1);
+    }
     sz_buf_printf(out, "\n# TYPE %s %s\n", name, type);
 }
 
@@ -116,11 +116,12 @@ static void add_metric(struct sz_buf *out, enum sz_metric metric)
     if (row == NULL)
         return;
     sz_expose_head(out, info->name, types[info->kind], info->help);
-    for (; row != NULL; row = atomic_load_explicit(&row->next, memory_order_acquire))
+    for (; row != NULL; row = atomic_load_explicit(&row->next, memory_order_acquire)) {
         if (info->kind == SZ_KIND_HISTOGRAM)
             add_histogram(out, row);
         else
             add_sample(out, row);
+    }
 }
 
 void sz_metrics_expose(struct sz_buf *out)

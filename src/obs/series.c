@@ -78,9 +78,10 @@ static void grow(void)
     size_t old_n = reg.slots_n;
     reg.slots_n = old_n == 0 ? 256 : old_n * 2;
     reg.slots = sz_xcalloc(reg.slots_n, sizeof(struct sz_series_row *));
-    for (size_t i = 0; i < old_n; i++)
+    for (size_t i = 0; i < old_n; i++) {
         if (old[i] != NULL)
             *slot_of(old[i]->metric, old[i]->labels) = old[i];
+    }
     free(old);
 }
 
@@ -143,9 +144,10 @@ void sz_registry_init(void)
     reg.ready = true;
     pthread_mutex_unlock(&reg.lock);
     /* What has no labels is there from the start, at 0: a rate over it then sees its first step. */
-    for (unsigned m = 0; m < SZ_METRIC_COUNT; m++)
+    for (unsigned m = 0; m < SZ_METRIC_COUNT; m++) {
         if (sz_metric_rows[m].labels[0] == '\0')
             sz_series(m, NULL);
+    }
 }
 
 void sz_registry_fini(void)

@@ -19,8 +19,7 @@ enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct s
 enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_slice query,
                                   const struct sz_conf_route *route, struct sz_slice *token);
 
-/* The query without the credential parameter, and a Cookie value without the credential cookie; the input when it is
- * not in there. */
+/* The query without the credential parameter, a Cookie value without the credential cookie; the input without one. */
 struct sz_slice sz_query_without(struct sz_slice query, struct sz_slice name, struct sz_pool *pool);
 struct sz_slice sz_cookie_without(struct sz_slice cookie, struct sz_slice name, struct sz_pool *pool);
 

@@ -15,8 +15,7 @@ struct sz_target {
                              slashes merged */
     struct sz_slice query; /* without '?'; SZ_NONE when there is none */
     bool asterisk;         /* OPTIONS *: matched as "/", forwarded as "*" */
-    bool
-        was_canonical; /* the input's path already was that form, the case of hex digits aside (decide mode needs it) */
+    bool was_canonical;    /* the input's path already was (hex digits in any case): decide mode needs it */
 };
 
 /* 0; SZ_TARGET_AMBIGUOUS or SZ_TARGET_BAD with *why a literal.  Memory from pool only when the path changes. */

@@ -9,8 +9,7 @@
 
 enum sz_render {
     SZ_RENDER_OK,
-    SZ_RENDER_ABSENT, /* a claim, parameter or header that is not there, or a claim that is neither string nor integer
-                       */
+    SZ_RENDER_ABSENT,    /* a claim, parameter or header that is not there; a claim neither string nor integer */
     SZ_RENDER_AMBIGUOUS, /* a query parameter or header that occurs more than once, or depends on what ';' means */
     SZ_RENDER_TOO_LONG,
 };
