@@ -35,7 +35,7 @@ enum { SZ_ENGINE_NO = 0, SZ_ENGINE_YES = 1, SZ_ENGINE_BUDGET = 2 };
 /*
  * Check.  *steps is how much may be looked at (a relation of an object, or a tuple walked over, is one step) and is
  * reduced by what was.  SZ_ENGINE_YES, _NO; _BUDGET: the steps are used up, ask again with more elsewhere;
- * -EINVAL: *fault says why.  check->higher_consistency has no meaning here.  Any thread; no lock.
+ * -EINVAL: *fault says why.  Any thread; no lock.
  */
 int sz_engine_check(struct sz_engine *e, const struct sz_program *p, const struct sz_check *check, uint64_t *steps,
                     struct sz_fault *fault) SZ_MUST_CHECK;

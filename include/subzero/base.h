@@ -122,8 +122,9 @@ static inline void *sz_pool_alloc(struct sz_pool *pool, size_t size)
 }
 void *sz_pool_zalloc(struct sz_pool *pool, size_t size);
 struct sz_slice sz_pool_dup(struct sz_pool *pool, struct sz_slice s);
-/* NUL-terminated copy. */
+/* NUL-terminated copies; the second with its ASCII letters in lower case. */
 char *sz_pool_strdup(struct sz_pool *pool, struct sz_slice s);
+struct sz_slice sz_pool_lower(struct sz_pool *pool, struct sz_slice s);
 struct sz_slice sz_pool_printf(struct sz_pool *pool, const char *fmt, ...) SZ_PRINTF(2, 3);
 struct sz_slice sz_pool_vprintf(struct sz_pool *pool, const char *fmt, va_list args) SZ_PRINTF(2, 0);
 

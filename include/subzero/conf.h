@@ -25,6 +25,11 @@ struct sz_cidrs {
     size_t n;
 };
 
+/* Any of the ranges holds the address. */
+bool sz_cidrs_contain(const struct sz_cidrs *ranges, struct sz_addr addr);
+/* Byte for byte. */
+bool sz_strings_have(const struct sz_strings *strings, struct sz_slice s);
+
 /* A secret read from a *_file: wiped when the configuration is freed, never printed. */
 struct sz_secret {
     struct sz_slice value;
@@ -63,7 +68,6 @@ struct sz_conf_listener {
     bool proxy_protocol;
     struct sz_conf_tls tls;
     uint64_t request_body; /* bytes; <= limits.request_body */
-    struct sz_slice keys_file;
 };
 struct sz_conf_admin {
     bool on;
@@ -164,7 +168,7 @@ static inline bool sz_issuer_verifies(const struct sz_conf_issuer *issuer)
 
 struct sz_conf_cache {
     uint32_t capacity; /* cache.l1.capacity */
-    struct sz_span ttl, ttl_opaque, ttl_degraded;
+    struct sz_span ttl, ttl_opaque;
     uint32_t negative_capacity;
     struct sz_span negative_ttl;
 };
@@ -356,16 +360,21 @@ struct sz_mistakes {
 };
 void sz_mistakes_init(struct sz_mistakes *m);
 void sz_mistakes_fini(struct sz_mistakes *m);
-/* Adds one: for modules that read what the configuration names (keys, models).  Texts are copied; line 0 = no position.
- */
+/* Adds one, for modules that read what the configuration names (keys, models).  Copies texts; line 0: no position. */
 void sz_mistakes_add(struct sz_mistakes *m, struct sz_slice file, unsigned line, unsigned column, bool warning,
                      const char *fmt, ...) SZ_PRINTF(6, 7);
+
+/* "file:line:column: warning: message", without what is not known or so. */
+void sz_mistake_format(const struct sz_mistake *mistake, struct sz_buf *out);
 
 /*
  * Where a key of the file stands, for mistakes found after loading: "issuers.auth0.jwks_file", "listen.0.tls".
  * The nearest key above when it is not written; 0, 0 when there is none.
  */
 void sz_conf_where(const struct sz_conf *conf, const char *path, unsigned *line, unsigned *column);
+/* Adds one that stands there. */
+void sz_conf_mistake(const struct sz_conf *conf, const char *path, struct sz_mistakes *m, const char *fmt, ...)
+    SZ_PRINTF(4, 5);
 
 /*
  * Blocking (files are read): never on a worker loop.  NULL when m->errors > 0; then every mistake is in m,
@@ -373,8 +382,7 @@ void sz_conf_where(const struct sz_conf *conf, const char *path, unsigned *line,
  */
 struct sz_conf *sz_conf_load_file(const char *path, struct sz_mistakes *m);
 struct sz_conf *sz_conf_load_text(struct sz_slice yaml, const char *name, struct sz_mistakes *m);
-/* AUTH0_DOMAIN, AUTH0_AUDIENCE, UPSTREAM_URL ... (docs/configuration.md): one route for everything.  Before threads
- * (getenv). */
+/* AUTH0_DOMAIN, AUTH0_AUDIENCE ... (docs/configuration.md): one route for everything.  Before threads (getenv). */
 struct sz_conf *sz_conf_load_environment(struct sz_mistakes *m);
 /* Wipes secrets, frees everything. */
 void sz_conf_free(struct sz_conf **conf);

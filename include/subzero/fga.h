@@ -28,14 +28,12 @@ struct sz_check {
     struct sz_slice context; /* JSON object, SZ_NONE when absent */
     const struct sz_tuple_key *contextual;
     size_t contextual_n; /* at most 100 */
-    bool higher_consistency;
 };
 
 struct sz_authz_answer {
     enum sz_authz_outcome outcome;
     enum sz_authz_source source;
     int code; /* OpenFGA's number with SZ_AUTHZ_ERROR, else 0 */
-    bool cached;
     struct sz_text message;
 };
 
@@ -46,7 +44,6 @@ struct sz_authz_answer {
 struct sz_authz_op {
     void (*on_done)(struct sz_authz_op *op);
     struct sz_authz_answer answer;
-    void *priv; /* the source's */
 };
 
 /*

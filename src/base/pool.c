@@ -41,6 +41,14 @@ char *sz_pool_strdup(struct sz_pool *pool, struct sz_slice s)
     return p;
 }
 
+struct sz_slice sz_pool_lower(struct sz_pool *pool, struct sz_slice s)
+{
+    char *copy = sz_pool_strdup(pool, s);
+    for (size_t i = 0; i < s.n; i++)
+        copy[i] = (char)(copy[i] >= 'A' && copy[i] <= 'Z' ? copy[i] | 0x20 : copy[i]);
+    return sz_slice(copy, s.n);
+}
+
 struct sz_slice sz_pool_vprintf(struct sz_pool *pool, const char *fmt, va_list args)
 {
     va_list again;

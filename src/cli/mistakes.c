@@ -8,11 +8,10 @@
 void sz_cli_print_mistakes(const struct sz_mistakes *m, FILE *out)
 {
     for (size_t i = 0; i < m->n; i++) {
-        const struct sz_mistake *at = &m->v[i];
-        fprintf(out, "%.*s:", SZ_FMT(at->file));
-        if (at->line > 0)
-            fprintf(out, "%u:%u:", at->line, at->column);
-        fprintf(out, " %s%.*s\n", at->warning ? "warning: " : "", SZ_FMT(at->message));
+        struct sz_buf text = {0};
+        sz_mistake_format(&m->v[i], &text);
+        fprintf(out, "%.*s\n", SZ_FMT(sz_buf_slice(&text)));
+        sz_buf_fini(&text);
     }
 }
 

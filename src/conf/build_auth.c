@@ -90,15 +90,6 @@ static void claims(struct sz_builder *b, const struct sz_raw_auth *raw, struct s
     out->claims_n = n;
 }
 
-static bool has(struct sz_strings list, struct sz_slice s)
-{
-    for (size_t i = 0; i < list.n; i++) {
-        if (sz_eq(list.v[i], s))
-            return true;
-    }
-    return false;
-}
-
 /* An issuer with several audiences serves several APIs: each route says which one it is. */
 static void audiences(struct sz_builder *b, const struct sz_raw_auth *raw, struct sz_conf_route *out)
 {
@@ -114,7 +105,7 @@ static void audiences(struct sz_builder *b, const struct sz_raw_auth *raw, struc
                        "issuer '%.*s' does not check audiences ([\"*\"]); list them there to use 'audiences' here",
                        SZ_FMT(issuer->name));
         for (size_t i = 0; i < raw->audiences.n && !issuer->any_audience; i++) {
-            if (!has(issuer->audiences, raw->audiences.v[i]))
+            if (!sz_strings_have(&issuer->audiences, raw->audiences.v[i]))
                 sz_mistake(b->l, sz_node_item(raw->head.node, "audiences", i),
                            "issuer '%.*s' does not accept audience '%.*s'; add it there", SZ_FMT(issuer->name),
                            SZ_FMT(raw->audiences.v[i]));

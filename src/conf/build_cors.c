@@ -1,16 +1,11 @@
-/* A route's CORS rule (Fetch standard): origins are compared as bytes, so they must be written as browsers send them.
- */
+/* A route's CORS rule (Fetch standard).  Origins must be written as browsers send them: they are compared as bytes. */
 #include "conf/build.h"
 
 static struct sz_strings lowered(struct sz_builder *b, struct sz_strings list)
 {
     struct sz_slice *v = sz_pool_alloc(b->l->pool, list.n * sizeof(*v));
-    for (size_t i = 0; i < list.n; i++) {
-        char *copy = sz_pool_strdup(b->l->pool, list.v[i]);
-        for (size_t k = 0; k < list.v[i].n; k++)
-            copy[k] = (char)(copy[k] >= 'A' && copy[k] <= 'Z' ? copy[k] | 0x20 : copy[k]);
-        v[i] = sz_slice(copy, list.v[i].n);
-    }
+    for (size_t i = 0; i < list.n; i++)
+        v[i] = sz_pool_lower(b->l->pool, list.v[i]);
     return (struct sz_strings){v, list.n};
 }
 

@@ -15,14 +15,6 @@ static bool name_ok(struct sz_slice s)
     return s.n > 0 && s.n <= 64;
 }
 
-static struct sz_slice lower(struct sz_builder *b, struct sz_slice s)
-{
-    char *copy = sz_pool_strdup(b->l->pool, s);
-    for (size_t i = 0; i < s.n; i++)
-        copy[i] = (char)(copy[i] >= 'A' && copy[i] <= 'Z' ? copy[i] | 0x20 : copy[i]);
-    return sz_slice(copy, s.n);
-}
-
 /* NULL: may be set. */
 static const char *refused(struct sz_slice name)
 {
@@ -61,7 +53,7 @@ static void set_one(struct sz_builder *b, const struct sz_raw_entry *entry, cons
                                   .column = entry->head.node->column,
                                   .expanded = entry->expanded}; /* the key's place, the value's origin */
     const struct sz_node *at = &where;
-    out->name = lower(b, entry->head.name);
+    out->name = sz_pool_lower(b->l->pool, entry->head.name);
     const char *why = refused(out->name);
     if (!name_ok(out->name))
         sz_mistake(b->l, at, "header name '%.*s': letters, digits and '-' alone", SZ_FMT(entry->head.name));
@@ -99,7 +91,7 @@ void sz_build_headers(struct sz_builder *b, const struct sz_raw_route *raw, cons
     out->headers_n = raw->set_headers.n;
     struct sz_slice *strip = sz_pool_alloc(b->l->pool, raw->strip_request_headers.n * sizeof(*strip));
     for (size_t i = 0; i < raw->strip_request_headers.n; i++) {
-        strip[i] = lower(b, raw->strip_request_headers.v[i]);
+        strip[i] = sz_pool_lower(b->l->pool, raw->strip_request_headers.v[i]);
         if (!name_ok(strip[i]))
             sz_mistake(b->l, sz_node_item(raw->head.node, "strip_request_headers", i),
                        "header name '%.*s': letters, digits and '-' alone", SZ_FMT(raw->strip_request_headers.v[i]));

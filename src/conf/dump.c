@@ -6,11 +6,8 @@
  */
 #include "conf/dump.h"
 
-#include <inttypes.h>
-
 #include "conf/node.h"
 #include "conf/raw.h"
-#include "conf/value.h"
 
 static void dump_object(const struct sz_dump *d, const struct sz_object *object, const void *at, unsigned indent);
 
@@ -57,14 +54,10 @@ static void dump_number(const struct sz_field *f, const void *object, struct sz_
     uint64_t value = sz_field_number(f, object);
     if (f->type == SZ_F_BOOL)
         sz_buf_printf(out, "%s", value != 0 ? "true" : "false");
-    else if (f->type == SZ_F_SIZE)
-        sz_value_print_size(out, value);
-    else if (f->type == SZ_F_SPAN)
-        sz_value_print_span(out, value);
     else if (f->type == SZ_F_ENUM)
         sz_buf_printf(out, "%s", choice_name(f, value));
     else
-        sz_buf_printf(out, "%" PRIu64, value);
+        sz_field_print(f, value, out);
 }
 
 static void dump_entries(const struct sz_dump *d, const struct sz_field *f, const void *at, unsigned indent)

@@ -51,6 +51,26 @@ void sz_mistakes_add(struct sz_mistakes *m, struct sz_slice file, unsigned line,
     va_end(args);
 }
 
+void sz_conf_mistake(const struct sz_conf *conf, const char *path, struct sz_mistakes *m, const char *fmt, ...)
+{
+    unsigned line, column;
+    va_list args;
+    sz_conf_where(conf, path, &line, &column);
+    va_start(args, fmt);
+    add(m, false, conf->source, line, column, fmt, args);
+    va_end(args);
+}
+
+void sz_mistake_format(const struct sz_mistake *mistake, struct sz_buf *out)
+{
+    if (mistake->file.n > 0)
+        sz_buf_printf(out, "%.*s:", SZ_FMT(mistake->file));
+    if (mistake->line > 0)
+        sz_buf_printf(out, "%u:%u:", mistake->line, mistake->column);
+    sz_buf_printf(out, "%s%s%.*s", mistake->file.n > 0 || mistake->line > 0 ? " " : "",
+                  mistake->warning ? "warning: " : "", SZ_FMT(mistake->message));
+}
+
 void sz_mistake(struct sz_loader *l, const struct sz_node *at, const char *fmt, ...)
 {
     va_list args;

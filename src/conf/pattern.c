@@ -175,14 +175,6 @@ static bool label_ok(struct sz_slice label)
     return label.n > 0 && label.n <= 63;
 }
 
-static struct sz_slice lower(struct sz_pool *pool, struct sz_slice s)
-{
-    char *copy = sz_pool_strdup(pool, s);
-    for (size_t i = 0; i < s.n; i++)
-        copy[i] = (char)(copy[i] >= 'A' && copy[i] <= 'Z' ? copy[i] | 0x20 : copy[i]);
-    return sz_slice(copy, s.n);
-}
-
 /* [::1]: in the one form of RFC 5952, as requests bring it, and without brackets, as it is compared. */
 static bool address_literal(struct sz_pool *pool, struct sz_slice s, struct sz_pattern *out, struct sz_slice *canonical)
 {
@@ -204,7 +196,7 @@ int sz_pattern_host(struct sz_pool *pool, struct sz_slice host, struct sz_patter
     out->wildcard = false;
     if (host.p == NULL || address_literal(pool, host, out, canonical))
         return 0;
-    struct sz_slice s = lower(pool, host), label;
+    struct sz_slice s = sz_pool_lower(pool, host), label;
     out->wildcard = sz_starts_with(s, SZ_S("*."));
     struct sz_slice rest = out->wildcard ? sz_from(s, 2) : s;
     bool ok = rest.n > 0 && s.n <= 253;

@@ -89,7 +89,7 @@ static int parse_number(const struct sz_field *f, struct sz_slice s, uint64_t *v
     return sz_value_count(s, value, why);
 }
 
-static void print_number(const struct sz_field *f, struct sz_buf *out, uint64_t value)
+void sz_field_print(const struct sz_field *f, uint64_t value, struct sz_buf *out)
 {
     if (f->type == SZ_F_SPAN)
         sz_value_print_span(out, value);
@@ -102,7 +102,7 @@ static void print_number(const struct sz_field *f, struct sz_buf *out, uint64_t 
 static void range_mistake(struct sz_loader *l, const struct sz_field *f, const struct sz_node *node, bool below)
 {
     struct sz_buf bound = {0};
-    print_number(f, &bound, below ? f->min : f->max);
+    sz_field_print(f, below ? f->min : f->max, &bound);
     sz_mistake(l, node, "'%s' is %.*s; the %s is %.*s", f->name, SZ_FMT(node->text), below ? "least" : "most",
                SZ_FMT(sz_buf_slice(&bound)));
     sz_buf_fini(&bound);

@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "conf/schema.h"
-#include "conf/value.h"
 #include "subzero/conf.h"
 
 static const char head[] =
@@ -120,23 +119,13 @@ static const char *type_name(const struct sz_field *f)
     return "";
 }
 
-static void number(const struct sz_field *f, uint64_t value, struct sz_buf *out)
-{
-    if (f->type == SZ_F_SPAN)
-        sz_value_print_span(out, value);
-    else if (f->type == SZ_F_SIZE)
-        sz_value_print_size(out, value);
-    else
-        sz_buf_printf(out, "%" PRIu64, value);
-}
-
 static void range(const struct sz_field *f, struct sz_buf *out)
 {
     if (f->type == SZ_F_COUNT || f->type == SZ_F_SIZE || f->type == SZ_F_SPAN) {
         sz_buf_adds(out, SZ_S(", "));
-        number(f, f->min, out);
+        sz_field_print(f, f->min, out);
         sz_buf_adds(out, SZ_S(" to "));
-        number(f, f->max, out);
+        sz_field_print(f, f->max, out);
     } else if (f->type == SZ_F_TEXTS || f->type == SZ_F_TEXT_MAP || f->type == SZ_F_TEXTS_MAP || f->type == SZ_F_LIST ||
                f->type == SZ_F_MAP) {
         sz_buf_printf(out, ", up to %" PRIu64, f->max);

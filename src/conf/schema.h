@@ -82,8 +82,10 @@ struct sz_raw_secret {
 
 extern const struct sz_object sz_schema; /* the whole file */
 
-/* Fills `out` (object->size bytes, cleared here) from `node`; NULL: defaults, and `parent` is where a missing key is
- * reported. */
+/*
+ * Fills `out` (object->size bytes, cleared here) from `node`; NULL: defaults, and `parent` is where a missing key is
+ * reported.
+ */
 void sz_read_object(struct sz_loader *l, const struct sz_object *object, const struct sz_node *node,
                     const struct sz_node *parent, void *out);
 
@@ -93,5 +95,7 @@ static inline const void *sz_field_at(const struct sz_field *field, const void *
 }
 /* The number of a BOOL, COUNT, SIZE, SPAN or ENUM field, whatever its width. */
 uint64_t sz_field_number(const struct sz_field *field, const void *object);
+/* A COUNT, SIZE or SPAN as it would be written. */
+void sz_field_print(const struct sz_field *field, uint64_t value, struct sz_buf *out);
 
 #endif

@@ -36,10 +36,8 @@ static bool flush_literal(struct scan *s)
 
 static struct sz_slice copy_name(struct scan *s, struct sz_slice name, bool lower)
 {
-    char *copy = sz_pool_strdup(s->b->l->pool, name);
-    for (size_t i = 0; i < name.n && lower; i++)
-        copy[i] = (char)(copy[i] >= 'A' && copy[i] <= 'Z' ? copy[i] | 0x20 : copy[i]);
-    return sz_slice(copy, name.n);
+    struct sz_pool *pool = s->b->l->pool;
+    return lower ? sz_pool_lower(pool, name) : sz_slice(sz_pool_strdup(pool, name), name.n);
 }
 
 static bool claim_part(struct scan *s, struct sz_slice name)

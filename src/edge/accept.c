@@ -29,12 +29,7 @@ static bool is_trusted(const struct sz_acceptor *acceptor, struct sz_addr peer)
     struct sz_edge_thread *thread = acceptor->thread;
     if (!thread->is_worker)
         return true; /* admin and demo: loopback or guarded by a token, never limited */
-    const struct sz_cidrs *trusted = &sz_worker_snapshot(&thread->worker)->conf->trusted_proxies;
-    for (size_t i = 0; i < trusted->n; i++) {
-        if (sz_cidr_contains(&trusted->v[i], peer))
-            return true;
-    }
-    return false;
+    return sz_cidrs_contain(&sz_worker_snapshot(&thread->worker)->conf->trusted_proxies, peer);
 }
 
 static void start_protocol(struct sz_acceptor *acceptor, h2o_socket_t *sock)

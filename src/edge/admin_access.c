@@ -12,19 +12,9 @@ static struct sz_slice field(const struct sz_head *head, struct sz_slice name)
     return SZ_NONE;
 }
 
-static struct sz_slice without_port(struct sz_slice authority)
-{
-    if (authority.n > 0 && authority.p[0] == '[') {
-        ptrdiff_t end = sz_find_byte(authority, ']');
-        return end > 0 ? sz_sub(authority, 1, (size_t)end - 1) : SZ_S("");
-    }
-    ptrdiff_t colon = sz_find_byte(authority, ':');
-    return colon < 0 ? authority : sz_sub(authority, 0, (size_t)colon);
-}
-
 static bool is_our_host(const struct sz_conf_admin *conf, struct sz_slice authority)
 {
-    struct sz_slice host = without_port(authority);
+    struct sz_slice host = sz_head_host(authority);
     struct sz_addr addr;
     if (sz_ieq(host, SZ_S("localhost")) || (sz_addr_parse(host, &addr) == 0 && sz_addr_is_loopback(addr)))
         return true;

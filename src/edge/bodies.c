@@ -11,7 +11,7 @@
 #include "subzero/cache.h"
 #include "subzero/issuers.h"
 
-static const char at_limit[] = "the buffered request bodies of the process are at their limit";
+const char sz_bodies_at_limit[] = "the buffered request bodies of the process are at their limit";
 static h2o_socket_cb http1_read, http2_read; /* set before the threads start */
 
 void sz_bodies_learn(h2o_socket_cb http1, h2o_socket_cb http2)
@@ -38,9 +38,8 @@ static size_t http2_size(h2o_http2_conn_t *h2)
 {
     size_t sum = 0;
     uint32_t at = 0;
-    for (h2o_http2_stream_t *stream; (stream = sz_h2_next_stream(h2, &at)) != NULL;) {
+    for (h2o_http2_stream_t *stream; (stream = sz_h2_next_stream(h2, &at)) != NULL;)
         sum += held_by(stream->_req_body);
-    }
     return sum + held_by(h2->_headers_unparsed);
 }
 
@@ -130,7 +129,7 @@ void sz_bodies_relieve(struct sz_edge_thread *thread)
         if (victim == NULL)
             return;
         count_cut(victim);
-        sz_conn_drop(victim, at_limit);
+        sz_conn_drop(victim, sz_bodies_at_limit);
     }
 }
 
@@ -172,7 +171,7 @@ static bool relieve(struct sz_conn *conn, size_t total)
         count_cut(victim);
         if (victim == conn)
             return false;
-        sz_conn_drop(victim, at_limit);
+        sz_conn_drop(victim, sz_bodies_at_limit);
     }
     return true;
 }
@@ -194,9 +193,4 @@ void sz_bodies_release(struct sz_conn *conn)
 {
     if (conn->buffered != 0)
         set_buffered(conn, 0);
-}
-
-void sz_bodies_forget(struct sz_conn *conn)
-{
-    sz_bodies_release(conn);
 }

@@ -10,9 +10,9 @@
 
 /* After a read: counts what the connection holds now; false: the bound is passed and this is the one to cut. */
 bool sz_bodies_account(struct sz_conn *conn) SZ_MUST_CHECK;
-/* A request of it is over: what HTTP/1 holds goes with it; HTTP/2 is counted again. */
+/* The connection or a request of it is over; what it still holds is counted again with its next read. */
 void sz_bodies_release(struct sz_conn *conn);
-void sz_bodies_forget(struct sz_conn *conn);
+extern const char sz_bodies_at_limit[]; /* why a connection is cut */
 
 /* h2o's private read callbacks, as the self-test found them: they tell the protocols apart. */
 void sz_bodies_learn(h2o_socket_cb http1, h2o_socket_cb http2);

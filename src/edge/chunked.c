@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "edge/overrides.h"
-#include "subzero/base.h"
+#include "subzero/crypto.h"
 
 __thread struct sz_overrides_seen sz_overrides_seen; /* here, so that the decoder can be tested alone */
 
@@ -35,14 +35,6 @@ enum state {
     BAD,
 };
 
-static int hex(unsigned char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 0x20;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 static bool is_token(unsigned char c)
 {
     return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
@@ -56,7 +48,7 @@ static bool is_text(unsigned char c)
 
 static enum state on_size(struct phr_chunked_decoder *d, unsigned char c)
 {
-    int digit = hex(c);
+    int digit = sz_hex_digit((char)c);
     if (digit >= 0) {
         if (d->_hex_count == 15)
             return BAD;

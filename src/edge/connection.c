@@ -24,7 +24,7 @@ static void on_close(void *arg)
     struct sz_conn *conn = arg;
     struct sz_edge_thread *thread = conn->thread;
 
-    sz_bodies_forget(conn);
+    sz_bodies_release(conn);
     *conn->prev = conn->next;
     if (conn->next != NULL)
         conn->next->prev = conn->prev;
@@ -92,7 +92,7 @@ static void on_read(h2o_socket_t *sock, const char *err)
         conn->since = sz_loop_now(conn->thread->loop);
     }
     if (err == NULL && !sz_bodies_account(conn))
-        err = "the buffered request bodies of the process are at their limit";
+        err = sz_bodies_at_limit;
     sz_h2_guard_reading(sz_bodies_protocol(conn) == SZ_CONN_HTTP2 ? sock->data : NULL);
     conn->read(sock, err);
     sz_h2_guard_reading(NULL);

@@ -6,16 +6,6 @@
 #include "edge/dialect.h"
 #include "edge/thread.h"
 
-static bool is_trusted(struct sz_exchange *x)
-{
-    const struct sz_cidrs *trusted = &sz_worker_snapshot(&x->thread->worker)->conf->trusted_proxies;
-    for (size_t i = 0; i < trusted->n; i++) {
-        if (sz_cidr_contains(&trusted->v[i], x->conn->peer))
-            return true;
-    }
-    return false;
-}
-
 static void drop_owned(struct sz_headers *headers)
 {
     size_t kept = 0;
@@ -31,7 +21,7 @@ bool sz_dialect_read(struct sz_exchange *x, struct sz_refusal *refusal)
     struct sz_request *req = &x->txn.req;
     struct sz_dialect_request original;
 
-    if (!is_trusted(x)) {
+    if (!sz_cidrs_contain(&sz_worker_snapshot(&x->thread->worker)->conf->trusted_proxies, x->conn->peer)) {
         *refusal = (struct sz_refusal){.reason = SZ_REASON_untrusted_peer};
         return false;
     }
@@ -46,7 +36,7 @@ bool sz_dialect_read(struct sz_exchange *x, struct sz_refusal *refusal)
     /* The body, the upgrade and the certificate are the call's, not the client's. */
     req->body = SZ_NONE;
     req->has_body = false;
-    req->upgrade = req->upgrade_other = false;
+    req->upgrade = false;
     req->client_cert_sha256 = NULL;
     drop_owned(&req->headers);
     return true;

@@ -1,12 +1,8 @@
 /* An echo: whoever tries the gateway sees what an upstream would see behind it. */
 #include "edge/demo_upstream.h"
 
+#include "edge/iovec.h"
 #include "edge/respond.h"
-
-static struct sz_slice iovec(h2o_iovec_t v)
-{
-    return sz_slice(v.base != NULL ? v.base : "", v.len);
-}
 
 int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
 {
@@ -16,16 +12,16 @@ int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
 
     (void)handler;
     sz_buf_printf(&buf, "{\"upstream\":\"echo\",\"method\":");
-    sz_buf_json(&buf, iovec(req->input.method));
+    sz_buf_json(&buf, sz_iovec(req->input.method));
     sz_buf_printf(&buf, ",\"path\":");
-    sz_buf_json(&buf, iovec(req->input.path));
+    sz_buf_json(&buf, sz_iovec(req->input.path));
     sz_buf_printf(&buf, ",\"headers\":{\"host\":");
-    sz_buf_json(&buf, iovec(req->input.authority));
+    sz_buf_json(&buf, sz_iovec(req->input.authority));
     for (size_t i = 0; i < req->headers.size; i++) {
         sz_buf_printf(&buf, ",");
-        sz_buf_json(&buf, iovec(*req->headers.entries[i].name));
+        sz_buf_json(&buf, sz_iovec(*req->headers.entries[i].name));
         sz_buf_printf(&buf, ":");
-        sz_buf_json(&buf, iovec(req->headers.entries[i].value));
+        sz_buf_json(&buf, sz_iovec(req->headers.entries[i].value));
     }
     sz_buf_printf(&buf, "},\"body_bytes\":%zu}\n", req->entity.len);
     char *body = h2o_mem_alloc_pool(&req->pool, buf.n);

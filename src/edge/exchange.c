@@ -28,11 +28,9 @@ static void on_dispose(void *arg)
     if (x->proxy != NULL)
         sz_proxy_detach(x);
     if (x->txn.snapshot != NULL) { /* judged or at least refused */
-        bool http1 = x->req->version < 0x200;
         struct sz_completion completion = {
             .status = (unsigned)x->req->res.status,
             .bytes_out = x->req->bytes_sent,
-            .aborted = !x->complete || (http1 && x->req->timestamps.response_end_at.tv_sec == 0),
         };
         sz_txn_account(&x->txn, &completion);
         sz_txn_end(&x->txn);

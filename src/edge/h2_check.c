@@ -3,12 +3,8 @@
  */
 #include "edge/h2_check.h"
 
+#include "edge/iovec.h"
 #include "subzero/scan.h"
-
-static struct sz_slice slice_of(h2o_iovec_t v)
-{
-    return sz_slice(v.base != NULL ? v.base : "", v.len);
-}
 
 static bool fits(const h2o_req_t *req, const struct sz_head_limits *limits)
 {
@@ -22,7 +18,7 @@ static bool fits(const h2o_req_t *req, const struct sz_head_limits *limits)
 
 static const char *pseudo(const h2o_req_t *req)
 {
-    struct sz_slice method = slice_of(req->input.method), path = slice_of(req->input.path);
+    struct sz_slice method = sz_iovec(req->input.method), path = sz_iovec(req->input.path);
     if (!sz_scan_token(method) || method.n > 32)
         return "the method is not a token";
     if (!sz_scan_target(path))
@@ -32,7 +28,7 @@ static const char *pseudo(const h2o_req_t *req)
     /* Without :authority h2o puts its own configuration's name there. */
     if (req->hostconf != NULL && req->input.authority.base == req->hostconf->authority.hostport.base)
         return "the authority is missing";
-    return sz_head_authority(slice_of(req->input.authority)) ? NULL : "the authority is missing or malformed";
+    return sz_head_authority(sz_iovec(req->input.authority)) ? NULL : "the authority is missing or malformed";
 }
 
 /* RFC 9113 8.2: lower-case names. */
@@ -68,7 +64,7 @@ int sz_h2_check(const h2o_req_t *req, const struct sz_head_limits *limits, const
     *why = pseudo(req);
     for (size_t i = 0; i < req->headers.size && *why == NULL; i++) {
         const h2o_header_t *h = &req->headers.entries[i];
-        *why = field(slice_of(*h->name), slice_of(h->value), &authorizations);
+        *why = field(sz_iovec(*h->name), sz_iovec(h->value), &authorizations);
     }
     return *why == NULL ? 0 : SZ_HEAD_BAD;
 }

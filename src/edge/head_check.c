@@ -5,28 +5,18 @@
  */
 #include "edge/head_check.h"
 
+#include "subzero/crypto.h"
 #include "subzero/scan.h"
 
 static const char bad_line_end[] = "a line does not end in CRLF";
 
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool is_hex(char c)
-{
-    return is_digit(c) || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
-}
-
-/* reg-name of RFC 3986: unreserved, sub-delims, percent-encoded octets; not the comma, by which proxies join two Hosts.
- */
+/* reg-name of RFC 3986, without the comma, by which proxies join two Hosts. */
 static bool is_reg_name(struct sz_slice s)
 {
     for (size_t i = 0; i < s.n; i++) {
         unsigned char c = (unsigned char)s.p[i];
         if (c == '%') {
-            if (i + 2 >= s.n || !is_hex(s.p[i + 1]) || !is_hex(s.p[i + 2]))
+            if (i + 2 >= s.n || sz_hex_digit(s.p[i + 1]) < 0 || sz_hex_digit(s.p[i + 2]) < 0)
                 return false;
             i += 2;
             continue;
@@ -60,6 +50,15 @@ bool sz_head_authority(struct sz_slice s)
         return true;
     uint64_t port;
     return rest.p[0] == ':' && rest.n > 1 && rest.n <= 6 && sz_parse_u64(sz_from(rest, 1), 65535, &port) == 0;
+}
+
+struct sz_slice sz_head_host(struct sz_slice authority)
+{
+    bool literal = authority.n > 0 && authority.p[0] == '[';
+    ptrdiff_t end = sz_find_byte(authority, literal ? ']' : ':');
+    if (literal)
+        return end > 0 ? sz_sub(authority, 1, (size_t)end - 1) : SZ_S("");
+    return end < 0 ? authority : sz_sub(authority, 0, (size_t)end);
 }
 
 /* The next line without its CRLF; false when it does not end in CRLF.  A bare CR inside is no character of any part. */
@@ -160,10 +159,6 @@ static const char *known_field(struct sz_head *head, struct sz_slice name, struc
     switch (name.n) {
     case 4:
         return sz_ieq(name, SZ_S("host")) ? host(head, value, &seen->host) : NULL;
-    case 6:
-        if (sz_ieq(name, SZ_S("expect")))
-            head->expect = value;
-        return NULL;
     case 7:
         if (sz_ieq(name, SZ_S("upgrade")))
             head->upgrade = head->upgrade.p == NULL ? value : SZ_S(",");

@@ -25,8 +25,8 @@ struct sz_head {
     bool http_1_0, absolute;
     bool has_length, chunked;
     uint64_t content_length;
-    struct sz_slice upgrade, expect; /* SZ_NONE when absent */
-    size_t length;                   /* bytes of the head */
+    struct sz_slice upgrade; /* SZ_NONE when absent */
+    size_t length;           /* bytes of the head */
     size_t fields_n;
     struct sz_header fields[SZ_HEAD_HEADERS_MAX]; /* all lines in order, values trimmed of blanks */
 };
@@ -48,5 +48,7 @@ bool sz_head_is_websocket(const struct sz_head *head);
 /* ---- shared with the HTTP/2 check --------------------------------------------------------------------- */
 
 bool sz_head_authority(struct sz_slice s); /* uri-host [":" port], not empty, no user information */
+/* The host of such an authority, without port and brackets. */
+struct sz_slice sz_head_host(struct sz_slice authority);
 
 #endif

@@ -4,7 +4,7 @@
  *
  *   OPENING ─▶ HEAD ─────────────▶ BODY ─▶ DONE         proxy.c       opening, retry, failures
  *                │ (also sending)    │                   proxy_send.c  the request
- *                └─▶ TUNNEL          └─ in flight ◀─▶    proxy_head.c  the response's head
+ *                └─▶ DONE, a tunnel  └─ in flight ◀─▶    proxy_head.c  the response's head
  *                                       reading          proxy_body.c  its body, with back-pressure
  *                                                        proxy_client.c  what happens at the client's socket
  *                                                        tunnel.c      WebSocket
@@ -17,7 +17,7 @@
 #include "edge/upstream.h"
 #include "edge/upstream_response.h"
 
-enum sz_call_state { SZ_CALL_OPENING, SZ_CALL_HEAD, SZ_CALL_BODY, SZ_CALL_TUNNEL, SZ_CALL_DONE };
+enum sz_call_state { SZ_CALL_OPENING, SZ_CALL_HEAD, SZ_CALL_BODY, SZ_CALL_DONE };
 
 /* What outlives its request and must not outlive its token: event streams and tunnels.  In pools->streams. */
 struct sz_stream {
@@ -80,8 +80,7 @@ static inline bool sz_call_in_flight(const struct sz_proxy_call *call)
 }
 
 /* proxy.c */
-/* Answers with our own document; the connection is closed.  Only before a response was started.  Nothing of the call
- * may be used after it. */
+/* Closes the connection and answers with our own document, before a response was started.  The call may be gone. */
 void sz_call_fail(struct sz_proxy_call *call, enum sz_reason reason, const char *detail);
 /* The connection died before a complete head: once more where that is safe, else upstream_error. */
 void sz_call_lost(struct sz_proxy_call *call, ssize_t status);
@@ -109,8 +108,8 @@ int sz_call_decode(struct sz_proxy_call *call, char *bytes, size_t n, struct sz_
 void sz_call_emit(struct sz_proxy_call *call, const struct sz_piece *piece);
 void sz_call_read_body(struct sz_proxy_call *call);
 void sz_call_body_timeout(struct sz_proxy_call *call);
-/* The client gets no more: orderly (a complete body) where the framing allows it, else cut off.  The call may be gone
- * afterwards. */
+/* The client gets no more: orderly (a complete body) where the framing allows it, else cut off.  The call may be gone.
+ */
 void sz_call_end_body(struct sz_proxy_call *call, bool orderly);
 void sz_call_proceed(h2o_generator_t *generator, h2o_req_t *req);
 

@@ -42,9 +42,10 @@ struct swap { /* to one worker */
 void sz_mistakes_log(const struct sz_mistakes *m)
 {
     for (size_t i = 0; i < m->n; i++) {
-        const struct sz_mistake *mistake = &m->v[i];
-        sz_log(mistake->warning ? SZ_LOG_WARN : SZ_LOG_ERROR, "conf", "%.*s:%u:%u: %.*s", SZ_FMT(mistake->file),
-               mistake->line, mistake->column, SZ_FMT(mistake->message));
+        struct sz_buf text = {0};
+        sz_mistake_format(&m->v[i], &text);
+        sz_log(m->v[i].warning ? SZ_LOG_WARN : SZ_LOG_ERROR, "conf", "%.*s", SZ_FMT(sz_buf_slice(&text)));
+        sz_buf_fini(&text);
     }
 }
 
@@ -142,14 +143,13 @@ static void take(struct sz_server *server, struct job *job)
 static void keep_old(struct sz_reloader *reloader, struct job *job)
 {
     const struct sz_mistakes *m = &job->mistakes;
-    sz_text_set(&reloader->why, "the configuration was not loaded");
-    for (size_t i = 0; i < m->n; i++) {
-        if (m->v[i].warning)
-            continue;
-        sz_text_set(&reloader->why, "%.*s:%u:%u: %.*s", SZ_FMT(m->v[i].file), m->v[i].line, m->v[i].column,
-                    SZ_FMT(m->v[i].message));
-        break;
+    struct sz_buf first = {0};
+    for (size_t i = 0; i < m->n && first.n == 0; i++) {
+        if (!m->v[i].warning)
+            sz_mistake_format(&m->v[i], &first);
     }
+    sz_text_set(&reloader->why, "%.*s", SZ_FMT(first.n > 0 ? sz_buf_slice(&first) : SZ_S("it could not be loaded")));
+    sz_buf_fini(&first);
     sz_tls_set_unref(job->tls);
     sz_log(SZ_LOG_ERROR, "conf", "the new configuration has mistakes; the old one stays in force");
 }

@@ -9,6 +9,7 @@
 #include "edge/h2_check.h"
 #include "edge/h2_streams.h"
 #include "edge/head_check.h"
+#include "edge/iovec.h"
 #include "edge/thread.h"
 #include "edge/tls_peer.h"
 
@@ -50,7 +51,6 @@ static void from_head(struct sz_exchange *x, const struct sz_head *head)
     req->authority = head->authority;
     req->has_body = head->chunked || head->has_length;
     req->upgrade = sz_head_is_websocket(head);
-    req->upgrade_other = head->upgrade.p != NULL && !req->upgrade;
     reserve(x, head->fields_n);
     for (size_t i = 0; i < head->fields_n; i++) {
         if (!is_framing(head->fields[i].name))
@@ -72,11 +72,6 @@ static bool read_http1(struct sz_exchange *x, struct sz_refusal *refusal)
     }
     from_head(x, &head);
     return true;
-}
-
-static struct sz_slice iovec(h2o_iovec_t v)
-{
-    return sz_slice(v.base != NULL ? v.base : "", v.len);
 }
 
 /* h2o compares content-length with the data that came, but not when the stream ended with its header. */
@@ -129,8 +124,7 @@ static bool read_http2(struct sz_exchange *x, struct sz_refusal *refusal)
     int rc = sz_h2_check(h2, &most, &refusal->why);
     if (rc != 0) {
         refusal->reason = rc == SZ_HEAD_TOO_LARGE ? SZ_REASON_headers_too_large : SZ_REASON_bad_request;
-        /* An empty :path is no request at all (RFC 9113 8.3.1): the connection's other streams are not trusted either.
-         */
+        /* An empty :path is no request at all (RFC 9113 8.3.1): other streams are not trusted either. */
         if (h2->input.path.len == 0)
             sz_conn_cut(x->conn);
         return false;
@@ -140,16 +134,16 @@ static bool read_http2(struct sz_exchange *x, struct sz_refusal *refusal)
         return false;
     }
     req->protocol = SZ_HTTP_2;
-    req->method = iovec(h2->input.method);
-    req->target = iovec(h2->input.path);
-    req->authority = iovec(h2->input.authority);
+    req->method = sz_iovec(h2->input.method);
+    req->target = sz_iovec(h2->input.path);
+    req->authority = sz_iovec(h2->input.authority);
     req->has_body = h2->entity.base != NULL;
     reserve(x, h2->headers.size);
     for (size_t i = 0; i < h2->headers.size; i++) {
-        struct sz_slice name = iovec(*h2->headers.entries[i].name);
+        struct sz_slice name = sz_iovec(*h2->headers.entries[i].name);
         if (!is_framing(name))
             req->headers.v[req->headers.n++] =
-                (struct sz_header){.name = name, .value = iovec(h2->headers.entries[i].value)};
+                (struct sz_header){.name = name, .value = sz_iovec(h2->headers.entries[i].value)};
     }
     join_cookies(x);
     return true;
@@ -160,6 +154,6 @@ bool sz_request_read(struct sz_exchange *x, struct sz_refusal *refusal)
     struct sz_request *req = &x->txn.req;
     req->https = x->conn->sock->ssl != NULL;
     req->client_cert_sha256 = req->https ? sz_tls_peer_cert(x->conn) : NULL;
-    req->body = iovec(x->req->entity);
+    req->body = sz_iovec(x->req->entity);
     return x->req->version >= 0x200 ? read_http2(x, refusal) : read_http1(x, refusal);
 }

@@ -25,7 +25,6 @@ struct service { /* what only the main thread needs while it runs */
     int signals;
     struct sz_watch *watch;
     struct sz_timer hard_end;
-    struct sz_msg worker_gone;
     struct sz_cert_watch *certs;
 };
 static struct service service;
@@ -103,13 +102,20 @@ static void on_signal(void *arg, int fd, unsigned events)
     }
 }
 
-static int watch_signals(struct sz_server *server)
+/* The signals that come by signalfd, and by it alone. */
+static sigset_t our_signals(void)
 {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGHUP);
+    return set;
+}
+
+static int watch_signals(struct sz_server *server)
+{
+    sigset_t set = our_signals();
     service.signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
     if (service.signals < 0)
         return -errno;
@@ -120,16 +126,11 @@ static int watch_signals(struct sz_server *server)
     return 0;
 }
 
-/* Before any thread exists, so that all inherit it: signals come by signalfd alone. */
+/* Before any thread exists, so that all inherit it. */
 static void block_signals(void)
 {
-    sigset_t set;
-    sigemptyset(&set);
-    sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGINT);
-    sigaddset(&set, SIGHUP);
+    sigset_t set = our_signals();
     pthread_sigmask(SIG_BLOCK, &set, NULL);
-    signal(SIGPIPE, SIG_IGN);
 }
 
 static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstream_tls)

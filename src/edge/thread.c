@@ -46,9 +46,7 @@ int sz_thread_init(struct sz_edge_thread *thread, struct sz_server *server, unsi
     if (thread->http == NULL)
         return -ENOMEM;
     if (is_worker) {
-        int rc = sz_worker_init(&thread->worker, thread->loop, &server->gate, server->current);
-        if (rc != 0)
-            return rc;
+        sz_worker_init(&thread->worker, thread->loop, &server->gate, server->current);
         thread->worker.http = thread->http;
         thread->pools = sz_proxy_pools_new(&thread->ctx, thread->loop);
         sz_sweep_start(thread);

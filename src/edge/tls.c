@@ -44,17 +44,17 @@ static void note_expiry(struct sz_tls_set *set, SSL_CTX *ctx)
     X509_NAME_oneline(X509_get_subject_name(cert), set->expiry.subject, sizeof(set->expiry.subject));
 }
 
-static bool build_listener(struct sz_tls_set *set, size_t at, const struct sz_conf_listener *conf,
-                           struct sz_mistakes *m)
+static bool build_listener(struct sz_tls_set *set, size_t at, const struct sz_conf *conf,
+                           const struct sz_conf_listener *listener, struct sz_mistakes *m)
 {
     struct sz_tls_choice *choice = &set->listeners[at];
     struct sz_text why;
 
-    choice->v = sz_xcalloc(conf->tls.certs_n, sizeof(SSL_CTX *));
-    for (size_t i = 0; i < conf->tls.certs_n; i++) {
-        SSL_CTX *ctx = sz_tls_ctx_new(conf, &conf->tls.certs[i], &why);
+    choice->v = sz_xcalloc(listener->tls.certs_n, sizeof(SSL_CTX *));
+    for (size_t i = 0; i < listener->tls.certs_n; i++) {
+        SSL_CTX *ctx = sz_tls_ctx_new(listener, &listener->tls.certs[i], &why);
         if (ctx == NULL) {
-            sz_mistakes_add(m, SZ_S("tls"), 0, 0, false, "listener %.*s: %s", SZ_FMT(conf->address), why.s);
+            sz_conf_mistake(conf, "listen", m, "listener %.*s: tls: %s", SZ_FMT(listener->address), why.s);
             return false;
         }
         choice->v[choice->n++] = ctx;
@@ -85,7 +85,7 @@ struct sz_tls_set *sz_tls_set_new(struct sz_server *server, const struct sz_conf
         const struct sz_conf_listener *boot = server->listeners[i].conf;
         if (boot == NULL || !boot->tls.on)
             continue;
-        if (!build_listener(set, i, now_called(conf, boot), m)) {
+        if (!build_listener(set, i, conf, now_called(conf, boot), m)) {
             sz_tls_set_unref(set);
             return NULL;
         }

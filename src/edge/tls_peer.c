@@ -3,7 +3,7 @@
 
 #include <openssl/x509v3.h>
 
-#include "subzero/crypto.h"
+#include "edge/head_check.h"
 
 struct h2o_private_ssl { /* the head of st_h2o_socket_ssl_t */
     SSL_CTX *ctx;
@@ -33,25 +33,6 @@ const uint8_t *sz_tls_peer_cert(struct sz_conn *conn)
     return conn->has_certificate ? conn->cert_sha256 : NULL;
 }
 
-/* host[:port] or [v6][:port] -> host; false when it does not fit a name. */
-static bool host_of(struct sz_slice authority, char *out, size_t size)
-{
-    struct sz_slice host = authority;
-    if (host.n > 0 && host.p[0] == '[') {
-        ptrdiff_t end = sz_find_byte(host, ']');
-        host = end > 0 ? sz_sub(host, 1, (size_t)end - 1) : SZ_S("");
-    } else {
-        ptrdiff_t colon = sz_find_byte(host, ':');
-        if (colon >= 0)
-            host = sz_sub(host, 0, (size_t)colon);
-    }
-    if (host.n == 0 || host.n >= size)
-        return false;
-    memcpy(out, host.p, host.n);
-    out[host.n] = '\0';
-    return true;
-}
-
 static bool covers(X509 *cert, const char *host)
 {
     struct sz_addr addr;
@@ -63,12 +44,15 @@ static bool covers(X509 *cert, const char *host)
 bool sz_tls_peer_covers(struct sz_conn *conn, struct sz_slice authority)
 {
     char host[sizeof(conn->covered)];
+    struct sz_slice name = sz_head_host(authority);
     SSL *ssl = sz_tls_peer_ssl(conn->sock);
 
     if (authority.n == 0)
         return true; /* HTTP/1.0 without Host names nobody */
-    if (ssl == NULL || !host_of(authority, host, sizeof(host)))
+    if (ssl == NULL || name.n == 0 || name.n >= sizeof(host))
         return false;
+    memcpy(host, name.p, name.n);
+    host[name.n] = '\0';
     if (strcmp(conn->covered, host) == 0)
         return true;
     X509 *cert = SSL_get_certificate(ssl);

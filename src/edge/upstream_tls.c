@@ -19,14 +19,19 @@
 #define FILE_MAX ((size_t)4 * 1024 * 1024)
 
 static void mistake(struct sz_mistakes *m, const struct sz_conf *conf, const struct sz_conf_upstream *upstream,
-                    const char *what, struct sz_slice file)
+                    const char *what, struct sz_slice file, const char *reason)
+{
+    struct sz_text path;
+    sz_text_set(&path, "upstreams.%.*s.tls", SZ_FMT(upstream->name));
+    sz_conf_mistake(conf, path.s, m, "upstream '%.*s': %s %.*s%s%s", SZ_FMT(upstream->name), what, SZ_FMT(file),
+                    reason != NULL ? ": " : "", reason != NULL ? reason : "");
+}
+
+static const char *library_reason(void)
 {
     unsigned long code = ERR_peek_last_error();
-    const char *reason = code != 0 ? ERR_reason_error_string(code) : NULL;
-
-    sz_mistakes_add(m, conf->source, 0, 0, false, "upstream '%.*s': %s %.*s%s%s", SZ_FMT(upstream->name), what,
-                    SZ_FMT(file), reason != NULL ? ": " : "", reason != NULL ? reason : "");
     ERR_clear_error();
+    return code != 0 ? ERR_reason_error_string(code) : NULL;
 }
 
 /* Adds a file's bytes to the digest, so that a renewed certificate under the same name is a change. */
@@ -132,15 +137,14 @@ static struct sz_upstream_shared *shared_new(const struct sz_conf *conf, const s
     ERR_clear_error();
     int status = digest_files(shared, upstream, &file);
     if (status != 0) {
-        sz_mistakes_add(m, conf->source, 0, 0, false, "upstream '%.*s': cannot read %.*s: %s", SZ_FMT(upstream->name),
-                        SZ_FMT(file), strerror(-status));
+        mistake(m, conf, upstream, "cannot read", file, strerror(-status));
         return shared;
     }
     shared->ctx = context_new();
     SZ_ASSERT(shared->ctx != NULL);
     const char *what = load_files(shared->ctx, upstream, &file);
     if (what != NULL)
-        mistake(m, conf, upstream, what, file);
+        mistake(m, conf, upstream, what, file, library_reason());
     return shared;
 }
 

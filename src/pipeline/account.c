@@ -28,12 +28,12 @@ static struct sz_slice protocol_name(enum sz_protocol protocol)
 static void fill_identity(const struct sz_txn *txn, struct sz_access *line)
 {
     const struct sz_identity *id = txn->identity;
-    int issuer = id == NULL ? -1 : sz_issuer_index(txn->snapshot->issuers, id->issuer);
-    if (issuer < 0)
+    const struct sz_conf_issuer *issuer = sz_txn_issuer(txn);
+    if (issuer == NULL)
         return;
     line->subject = sz_identity_text(id, id->subject);
     line->client = sz_identity_text(id, id->client);
-    line->issuer = txn->snapshot->conf->issuers[issuer].name;
+    line->issuer = issuer->name;
 }
 
 static void write_line(const struct sz_txn *txn, const struct sz_completion *completion, struct sz_span duration)

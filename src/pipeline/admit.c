@@ -2,8 +2,6 @@
  * admit: what is asked, by whom, under which route.  Everything here is local and cheap, so that a
  * request that cannot be served costs nothing else.
  */
-#include <stdio.h>
-
 #include "pipeline/stages.h"
 #include "pipeline/worker.h"
 

@@ -25,9 +25,8 @@ static void build_claims(struct sz_txn *txn, struct sz_buf *buf)
     add_member(buf, "iss", conf->assertion.issuer);
     add_member(buf, "aud", route->assertion_audience.n > 0 ? route->assertion_audience : route->upstream->name);
     if (txn->identity != NULL) {
-        int issuer = sz_issuer_index(txn->snapshot->issuers, txn->identity->issuer);
         add_member(buf, "sub", sz_identity_text(txn->identity, txn->identity->subject));
-        add_member(buf, "sub_iss", conf->issuers[issuer].issuer);
+        add_member(buf, "sub_iss", sz_txn_issuer(txn)->issuer);
     }
     add_member(buf, "htm", txn->req.method);
     add_member(buf, "ph", sz_slice(hash, sizeof(hash)));

@@ -51,12 +51,8 @@ static int parse_name(struct sz_slice authority, struct sz_pool *pool, struct sz
     }
     if (host->p[host->n - 1] == '.')
         return -EINVAL;
-    if (upper) {
-        char *lower = sz_pool_strdup(pool, *host);
-        for (size_t i = 0; i < host->n; i++)
-            lower[i] = lower[i] >= 'A' && lower[i] <= 'Z' ? (char)(lower[i] | 0x20) : lower[i];
-        host->p = lower;
-    }
+    if (upper)
+        *host = sz_pool_lower(pool, *host);
     return 0;
 }
 

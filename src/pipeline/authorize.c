@@ -27,24 +27,13 @@ static bool scopes_suffice(const struct sz_txn *txn)
     return any;
 }
 
-static bool is_one_of(struct sz_slice value, const struct sz_strings *wanted)
-{
-    for (size_t i = 0; i < wanted->n; i++) {
-        if (sz_eq(value, wanted->v[i]))
-            return true;
-    }
-    return false;
-}
-
 static struct sz_claim builtin_claim(const struct sz_txn *txn, unsigned slot)
 {
     const struct sz_identity *id = txn->identity;
-    struct sz_slice text =
-        slot == SZ_SLOT_SUB      ? sz_identity_text(id, id->subject)
-        : slot == SZ_SLOT_CLIENT ? sz_identity_text(id, id->client)
-        : slot == SZ_SLOT_TENANT
-            ? sz_identity_text(id, id->tenant)
-            : txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, id->issuer)].issuer;
+    struct sz_slice text = slot == SZ_SLOT_SUB      ? sz_identity_text(id, id->subject)
+                           : slot == SZ_SLOT_CLIENT ? sz_identity_text(id, id->client)
+                           : slot == SZ_SLOT_TENANT ? sz_identity_text(id, id->tenant)
+                                                    : sz_txn_issuer(txn)->issuer;
     return (struct sz_claim){text.p == NULL ? SZ_CLAIM_ABSENT : SZ_CLAIM_STRING, text, 0};
 }
 
@@ -56,15 +45,15 @@ static bool claim_matches(const struct sz_txn *txn, const struct sz_conf_claim_r
     char digits[24];
     switch (claim.type) {
     case SZ_CLAIM_STRING:
-        return is_one_of(claim.text, &rule->values);
+        return sz_strings_have(&rule->values, claim.text);
     case SZ_CLAIM_INTEGER:
-        return is_one_of(sz_slice(digits, (size_t)snprintf(digits, sizeof(digits), "%lld", (long long)claim.integer)),
-                         &rule->values);
+        return sz_strings_have(&rule->values, sz_slice(digits, (size_t)snprintf(digits, sizeof(digits), "%lld",
+                                                                                (long long)claim.integer)));
     case SZ_CLAIM_BOOL:
-        return is_one_of(claim.integer != 0 ? SZ_S("true") : SZ_S("false"), &rule->values);
+        return sz_strings_have(&rule->values, claim.integer != 0 ? SZ_S("true") : SZ_S("false"));
     case SZ_CLAIM_STRINGS:
         while (sz_claim_next(&rest, &item)) {
-            if (is_one_of(item, &rule->values))
+            if (sz_strings_have(&rule->values, item))
                 return true;
         }
         return false;

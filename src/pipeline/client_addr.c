@@ -7,15 +7,6 @@
 
 #define HOPS_MAX 32 /* trusted hops that are followed and passed on */
 
-static bool is_trusted(const struct sz_cidrs *trusted, struct sz_addr addr)
-{
-    for (size_t i = 0; i < trusted->n; i++) {
-        if (sz_cidr_contains(&trusted->v[i], addr))
-            return true;
-    }
-    return false;
-}
-
 /* "192.0.2.1", "192.0.2.1:4711", "2001:db8::1", "[2001:db8::1]:4711". */
 static bool parse_entry(struct sz_slice entry, struct sz_addr *addr)
 {
@@ -53,7 +44,7 @@ static size_t walk(const struct sz_request *req, const struct sz_cidrs *trusted,
     size_t n = 1, line = req->headers.n;
     struct sz_slice rest = SZ_NONE, entry;
     hops[0] = req->peer;
-    while (n < HOPS_MAX && is_trusted(trusted, hops[n - 1])) {
+    while (n < HOPS_MAX && sz_cidrs_contain(trusted, hops[n - 1])) {
         if (!take_last(&req->headers, &line, &rest, &entry) || !parse_entry(entry, &hops[n]))
             break;
         n++;
@@ -64,7 +55,7 @@ static size_t walk(const struct sz_request *req, const struct sz_cidrs *trusted,
 void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_client_addr *out)
 {
     struct sz_addr hops[HOPS_MAX];
-    out->peer_trusted = is_trusted(trusted, req->peer);
+    out->peer_trusted = sz_cidrs_contain(trusted, req->peer);
     out->client = hops[walk(req, trusted, hops) - 1];
 }
 

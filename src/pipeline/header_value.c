@@ -1,4 +1,4 @@
-/* Claim to header field value. */
+/* Values of header fields. */
 #include "pipeline/header_value.h"
 
 static bool is_control(uint8_t c)
@@ -33,4 +33,14 @@ bool sz_header_value(struct sz_slice raw, struct sz_pool *pool, struct sz_slice 
     }
     *out = sz_slice(p, n);
     return true;
+}
+
+struct sz_slice sz_header_list(const struct sz_strings *strings, const char *between, struct sz_pool *pool)
+{
+    struct sz_buf buf = {0};
+    for (size_t i = 0; i < strings->n; i++)
+        sz_buf_printf(&buf, "%s%.*s", i > 0 ? between : "", SZ_FMT(strings->v[i]));
+    struct sz_slice list = sz_pool_dup(pool, sz_buf_slice(&buf));
+    sz_buf_fini(&buf);
+    return list;
 }

@@ -29,7 +29,7 @@ static struct sz_slice scopes_text(struct sz_txn *txn)
     return sz_slice(text, n);
 }
 
-/* The five of ours, in the order of sz_own_headers. */
+/* In the order of sz_own_headers. */
 static struct sz_slice own_value(struct sz_txn *txn, size_t i)
 {
     const struct sz_identity *id = txn->identity;
@@ -43,7 +43,7 @@ static struct sz_slice own_value(struct sz_txn *txn, size_t i)
     case 2:
         return scopes_text(txn);
     case 3:
-        return txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, id->issuer)].issuer;
+        return sz_txn_issuer(txn)->issuer;
     default:
         return sz_identity_text(id, id->tenant);
     }
@@ -86,13 +86,13 @@ enum sz_reason sz_identity_headers(struct sz_txn *txn, bool all, struct sz_heade
 {
     const struct sz_conf_route *route = txn->match.route;
     const struct sz_strings *names = &txn->snapshot->plan->identity;
-    for (size_t i = 0; i < 5; i++) {
+    for (size_t i = 0; i < SZ_OWN_IDENTITY; i++) {
         if (!put(txn, out, sz_own_headers[i], own_value(txn, i), all))
             return SZ_REASON_claim_mismatch;
     }
-    size_t n = all ? names->n - 5 : route->headers_n;
+    size_t n = all ? names->n - SZ_OWN_IDENTITY : route->headers_n;
     for (size_t i = 0; i < n; i++) {
-        struct sz_slice name = all ? names->v[5 + i] : route->headers[i].name;
+        struct sz_slice name = all ? names->v[SZ_OWN_IDENTITY + i] : route->headers[i].name;
         enum sz_reason reason = put_route_header(txn, route_header(route, name), all, name, out);
         if (reason != SZ_REASON_allowed)
             return reason;

@@ -7,6 +7,8 @@
 
 #include <stdlib.h>
 
+#include "pipeline/header_value.h"
+
 const struct sz_slice sz_own_headers[] = {
     {"x-subzero-subject", 17}, {"x-subzero-client", 16}, {"x-subzero-scopes", 16},    {"x-subzero-issuer", 16},
     {"x-subzero-tenant", 16},  {"x-request-id", 12},     {"x-subzero-assertion", 19},
@@ -85,30 +87,17 @@ static size_t count_headers(const struct sz_conf *conf)
 /* Identity headers first (ours, then the routes' in configuration order), then the rest. */
 static void collect(const struct sz_conf *conf, struct names *names, struct sz_plan *plan)
 {
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < SZ_OWN_IDENTITY; i++)
         push(names, sz_own_headers[i]);
     for (size_t i = 0; i < conf->routes_n; i++) {
         for (size_t j = 0; j < conf->routes[i].headers_n; j++)
             push(names, conf->routes[i].headers[j].name);
     }
     plan->identity = (struct sz_strings){names->v, names->n};
-    for (size_t i = 5; i < sz_own_headers_n; i++)
+    for (size_t i = SZ_OWN_IDENTITY; i < sz_own_headers_n; i++)
         push(names, sz_own_headers[i]);
     for (size_t i = 0; i < SZ_COUNT(never_from_client); i++)
         push(names, sz_cstr(never_from_client[i]));
-}
-
-static struct sz_slice join(const struct sz_strings *words, struct sz_pool *pool)
-{
-    struct sz_buf buf = {0};
-    for (size_t i = 0; i < words->n; i++) {
-        if (i > 0)
-            sz_buf_add(&buf, " ", 1);
-        sz_buf_adds(&buf, words->v[i]);
-    }
-    struct sz_slice out = sz_pool_dup(pool, sz_buf_slice(&buf));
-    sz_buf_fini(&buf);
-    return out;
 }
 
 /* What every route strips, what this one adds, and Authorization unless it is kept. */
@@ -134,7 +123,7 @@ static void plan_route(struct sz_route_plan *plan, const struct sz_conf_route *r
     plan->strip = usual[route->keep_authorization];
     if (route->strip_headers.n > 0)
         strip_set(&plan->strip, all, route->strip_headers, route->keep_authorization, pool);
-    plan->scope_list = join(&route->scope_names, pool);
+    plan->scope_list = sz_header_list(&route->scope_names, " ", pool);
     plan->label = sz_pool_strdup(pool, route->id);
 }
 

@@ -16,8 +16,8 @@ struct sz_route_plan {
     struct sz_nameset strip;    /* every client header this route removes */
     struct sz_slice scope_list; /* "read:a write:b" for insufficient_scope challenges */
     const char *label;          /* the route's id as metric label */
-    _Atomic uint32_t
-        series[2][SZ_REASON_COUNT]; /* requests_total by allow and reason: handle + 1, 0 = not registered yet */
+    /* requests_total by allow and reason: handle + 1, 0 = not registered yet */
+    _Atomic uint32_t series[2][SZ_REASON_COUNT];
 };
 
 struct sz_plan {
@@ -27,7 +27,8 @@ struct sz_plan {
 };
 struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool);
 
-/* The names we set ourselves, lower-case; the first five are identity headers. */
+/* The names we set ourselves, lower-case; the first SZ_OWN_IDENTITY say who the subject is. */
+enum { SZ_OWN_IDENTITY = 5 };
 extern const struct sz_slice sz_own_headers[];
 extern const size_t sz_own_headers_n;
 

@@ -38,8 +38,7 @@ struct sz_request {
     struct sz_slice body;      /* whole, buffered by h2o */
     bool has_body;             /* a body was announced, even an empty one */
     struct sz_addr peer;       /* the socket's other end (after PROXY protocol) */
-    bool upgrade;              /* a well-formed WebSocket handshake (RFC 6455 4.2.1) over HTTP/1.1 */
-    bool upgrade_other;        /* an Upgrade that is anything else: ignored, never forwarded */
+    bool upgrade; /* a well-formed WebSocket handshake (RFC 6455 4.2.1) over HTTP/1.1; others are ignored */
     const uint8_t *client_cert_sha256; /* 32 bytes: SHA-256 of the verified TLS client certificate; NULL without one */
 };
 

@@ -1,4 +1,4 @@
-/* Snapshots: built in one go on the service thread, freed by whoever lets go last. */
+/* Snapshots: built in one go, freed by whoever lets go last. */
 #include "pipeline/snapshot.h"
 
 #include <errno.h>
@@ -37,7 +37,7 @@ static int load_authz(struct sz_snapshot *s, struct sz_mistakes *m)
     s->authz = sz_authz_embedded_open(&s->conf->fga, &why);
     if (s->authz != NULL)
         return 0;
-    sz_mistakes_add(m, s->conf->source, 0, 0, false, "fga: %s", why.s);
+    sz_conf_mistake(s->conf, "fga", m, "fga: %s", why.s);
     return -EINVAL;
 }
 
@@ -51,7 +51,7 @@ static int load_assertion(struct sz_snapshot *s, struct sz_mistakes *m)
         return 0;
     if (s->assertion != NULL)
         sz_text_set(&why, "a shared secret has no public half; 'subzero key new --jwk ES256' makes a key pair");
-    sz_mistakes_add(m, s->conf->source, 0, 0, false, "assertion.key_file: %s", why.s);
+    sz_conf_mistake(s->conf, "assertion.key_file", m, "assertion.key_file: %s", why.s);
     return -EINVAL;
 }
 

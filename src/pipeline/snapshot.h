@@ -1,6 +1,7 @@
 /*
- * What a request is judged by: one configuration with everything made from it.  Built on the
- * service thread, immutable, swapped whole.  A request keeps the snapshot it began with.
+ * What a request is judged by: one configuration with everything made from it.  Built off
+ * the loops (at the start, or by a reload's own thread), immutable, swapped whole.  A request keeps the snapshot it
+ * began with.
  *
  * Counting: `refs` is atomic and counts worker threads (one each while it is current or any request of that
  * thread uses it); within a thread sz_worker counts requests without atomics.

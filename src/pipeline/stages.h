@@ -35,15 +35,27 @@ static inline struct sz_route_plan *sz_txn_plan(const struct sz_txn *txn)
                                     : &snapshot->plan->routes[txn->match.route - snapshot->conf->routes];
 }
 
+/* The issuer of the validated identity; NULL without one. */
+static inline const struct sz_conf_issuer *sz_txn_issuer(const struct sz_txn *txn)
+{
+    const struct sz_snapshot *snapshot = txn->snapshot;
+    int index = txn->identity == NULL ? -1 : sz_issuer_index(snapshot->issuers, txn->identity->issuer);
+    return index < 0 ? NULL : &snapshot->conf->issuers[index];
+}
+
 /* admit.c: also when the pipeline never ran, so that every answer has an id. */
 void sz_request_id(struct sz_txn *txn);
-/* authorize.c: called by the authorization source's callback. */
+/* authorize.c: the client left; what is being asked is not waited for. */
 void sz_authorize_cancel(struct sz_txn *txn);
-/* forward.c: fills txn->forward (proxy listeners) or the identity headers of a decide answer; a claim that must not
- * become a header refuses (claim_mismatch). */
+/*
+ * forward.c: fills txn->forward (proxy listeners) or the identity headers of a decide answer; a claim that must not
+ * become a header refuses (claim_mismatch).
+ */
 enum sz_reason sz_forward_build(struct sz_txn *txn);
-/* identity_headers.c: appends the headers that say who this is; with `all`, every one that any route can set, empty
- * where there is no value. */
+/*
+ * identity_headers.c: appends the headers that say who this is; with `all`, every one that any route can set, empty
+ * where there is no value.
+ */
 enum sz_reason sz_identity_headers(struct sz_txn *txn, bool all, struct sz_headers *out);
 /* assertion.c: signs X-Subzero-Assertion. */
 enum sz_reason sz_assertion_add(struct sz_txn *txn, struct sz_headers *out);

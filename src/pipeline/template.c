@@ -1,7 +1,7 @@
 /* Rendering templates: each variable is looked up strictly, then written raw or as part of an id. */
 #include "pipeline/template.h"
 
-#include <stdio.h>
+#include "pipeline/stages.h"
 
 struct value {
     enum sz_render rc;
@@ -31,7 +31,7 @@ static struct value claim_value(struct sz_txn *txn, unsigned slot)
     case SZ_SLOT_TENANT:
         return some(sz_identity_text(id, id->tenant));
     case SZ_SLOT_ISS:
-        return some(txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, id->issuer)].issuer);
+        return some(sz_txn_issuer(txn)->issuer);
     default:
         break;
     }
@@ -109,9 +109,8 @@ static struct value header_value(struct sz_txn *txn, struct sz_slice name)
 
 static struct value issuer_value(struct sz_txn *txn)
 {
-    if (txn->identity == NULL)
-        return (struct value){SZ_RENDER_ABSENT, SZ_NONE};
-    return some(txn->snapshot->conf->issuers[sz_issuer_index(txn->snapshot->issuers, txn->identity->issuer)].name);
+    const struct sz_conf_issuer *issuer = sz_txn_issuer(txn);
+    return some(issuer == NULL ? SZ_NONE : issuer->name);
 }
 
 static struct value look_up(struct sz_txn *txn, const struct sz_template_part *part)

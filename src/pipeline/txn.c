@@ -16,17 +16,6 @@ static enum sz_step (*const stages[SZ_STAGE_COUNT])(struct sz_txn *txn) = {
 #include "subzero/tbl/stages.h"
 };
 
-static const char *const names[SZ_STAGE_COUNT] = {
-#define SZ_STAGE(name, help) #name,
-#include "subzero/tbl/stages.h"
-};
-
-const char *sz_stage_name(enum sz_stage stage)
-{
-    SZ_ASSERT(stage < SZ_STAGE_COUNT);
-    return names[stage];
-}
-
 static enum sz_step drive(struct sz_txn *txn)
 {
     for (;;) {

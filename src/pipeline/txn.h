@@ -33,7 +33,6 @@ enum sz_stage {
 #include "subzero/tbl/stages.h"
     SZ_STAGE_COUNT
 };
-const char *sz_stage_name(enum sz_stage stage);
 
 enum sz_step { SZ_STEP_GO_ON, SZ_STEP_PARKED, SZ_STEP_FINISHED };
 
@@ -90,7 +89,7 @@ struct sz_txn {
     /* admit.c */
     struct sz_target target;
     struct sz_authority authority;
-    struct sz_client_addr from; /* client address and forwarding chain */
+    struct sz_client_addr from; /* the client's address, and whether the peer is a trusted proxy */
     struct sz_slice request_id;
     struct sz_route_match match;
     bool preflight; /* CORS preflight, answered here */
@@ -138,8 +137,7 @@ struct sz_txn {
 enum sz_step sz_txn_start(struct sz_txn *txn);
 /* The one way back in: called by every callback of a parked stage, after it recorded its answer. */
 void sz_txn_resume(struct sz_txn *txn);
-/* The client left, or the response is over: cancels what is parked and gives the snapshot back. on_finished never runs
- * after. */
+/* The client left, or the response is over: cancels what is parked, gives the snapshot back; on_finished never runs. */
 void sz_txn_end(struct sz_txn *txn);
 
 /*
@@ -153,7 +151,6 @@ void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detai
 struct sz_completion {
     unsigned status;
     uint64_t bytes_out;
-    bool aborted; /* the client left before the end */
 };
 void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
 
@@ -186,8 +183,7 @@ struct sz_worker {
     uint64_t request_seq; /* request ids */
     uint8_t id_seed[8];
 };
-int sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate,
-                   struct sz_snapshot *snapshot) SZ_MUST_CHECK;
+void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot);
 void sz_worker_fini(struct sz_worker *worker);
 /* New requests use it from now on; the old one goes with its last request. Own thread. */
 void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot);

@@ -27,13 +27,12 @@ void sz_local_unref(struct sz_local_snapshot *local)
     free(local);
 }
 
-int sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot)
+void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot)
 {
     *worker = (struct sz_worker){.loop = loop, .index = sz_loop_index(loop), .gate = gate};
     worker->current = hold(snapshot);
     worker->verify = sz_verify_queue_new(worker, snapshot->conf->limits.verifications_queue);
     sz_random(worker->id_seed, sizeof(worker->id_seed));
-    return 0;
 }
 
 void sz_worker_fini(struct sz_worker *worker)

@@ -51,3 +51,13 @@ Test(pool, copies)
         cr_expect_eq(zero[i], 0);
     sz_arena_fini(&arena);
 }
+
+Test(pool, lower_folds_ascii_alone)
+{
+    struct sz_arena arena;
+    sz_arena_init(&arena);
+    struct sz_slice lower = sz_pool_lower(&arena.pool, SZ_S("AZaz@[\xc3\x84 1"));
+    cr_expect(sz_eq(lower, SZ_S("azaz@[\xc3\x84 1")));
+    cr_expect_eq(lower.p[lower.n], '\0');
+    sz_arena_fini(&arena);
+}

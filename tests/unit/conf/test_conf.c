@@ -428,6 +428,27 @@ Test(conf, where)
     conf_done(&t);
 }
 
+/* What is found after loading names the line; what has no place says so by silence. */
+Test(conf, later_mistakes)
+{
+    struct conf_try t;
+    struct sz_buf text = {0};
+    load(&t);
+    sz_conf_mistake(t.conf, "listen.1.dialect", &t.m, "%s", "wrong");
+    sz_mistakes_add(&t.m, SZ_NONE, 0, 0, true, "odd");
+    for (size_t i = t.m.n - 2; i < t.m.n; i++) {
+        sz_mistake_format(&t.m.v[i], &text);
+        sz_buf_adds(&text, SZ_S("\n"));
+    }
+    struct sz_slice all = sz_buf_slice(&text), line;
+    cr_assert(sz_split(&all, '\n', &line));
+    cr_expect(sz_starts_with(line, t.conf->source), "%.*s", SZ_FMT(line));
+    cr_expect(sz_eq(sz_from(line, t.conf->source.n), SZ_S(":3:52: wrong")), "%.*s", SZ_FMT(line));
+    cr_expect(sz_eq(all, SZ_S("warning: odd\n")), "%.*s", SZ_FMT(all));
+    sz_buf_fini(&text);
+    conf_done(&t);
+}
+
 Test(conf, secrets)
 {
     static const struct {

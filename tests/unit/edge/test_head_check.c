@@ -175,3 +175,12 @@ Test(head_check, only_a_whole_websocket_handshake_is_one)
         cr_expect_eq(sz_head_is_websocket(&head), rows[i].is, "%s", rows[i].raw);
     }
 }
+
+Test(head_check, the_host_of_an_authority)
+{
+    static const struct {
+        const char *authority, *host;
+    } rows[] = {{"", ""}, {"a", "a"}, {"a:1", "a"}, {"[::1]", "::1"}, {"[::1]:1", "::1"}, {"[::1", ""}, {"[]", ""}};
+    for (size_t i = 0; i < SZ_COUNT(rows); i++)
+        cr_expect(sz_eq(sz_head_host(sz_cstr(rows[i].authority)), sz_cstr(rows[i].host)), "%s", rows[i].authority);
+}

@@ -31,3 +31,15 @@ Test(header_value, encodes_what_a_header_loses)
     }
     sz_arena_fini(&arena);
 }
+
+Test(header_value, a_list_is_one_value)
+{
+    const struct sz_slice words[] = {SZ_S("GET"), SZ_S("PUT")};
+    const struct sz_strings none = {NULL, 0}, one = {words, 1}, two = {words, 2};
+    struct sz_arena arena;
+    sz_arena_init(&arena);
+    cr_expect(sz_eq(sz_header_list(&none, ", ", &arena.pool), SZ_S("")));
+    cr_expect(sz_eq(sz_header_list(&one, ", ", &arena.pool), SZ_S("GET")));
+    cr_expect(sz_eq(sz_header_list(&two, ", ", &arena.pool), SZ_S("GET, PUT")));
+    sz_arena_fini(&arena);
+}
