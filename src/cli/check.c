@@ -7,7 +7,9 @@
 
 #include "cli/cli.h"
 #include "cli/mistakes.h"
-#include "subzero/conf.h"
+#include "edge/proxy.h"
+#include "edge/tls.h"
+#include "pipeline/snapshot.h"
 
 static void usage(FILE *out)
 {
@@ -18,6 +20,24 @@ static void usage(FILE *out)
           "  -q, --quiet         no word when all is well\n"
           "  -h, --help          this text\n",
           out);
+}
+
+/* What the start makes of the files that the configuration names: keys, certificates, models.  Takes conf over. */
+static bool files_are_good(struct sz_conf *conf)
+{
+    struct sz_mistakes m;
+    sz_mistakes_init(&m);
+    bool tls = sz_tls_check(conf, &m);
+    struct sz_upstream_tls *upstreams = sz_upstream_tls_new(conf, &m);
+    struct sz_snapshot *snapshot = sz_snapshot_new(conf, &m);
+    bool good = tls && upstreams != NULL && snapshot != NULL;
+    if (upstreams != NULL)
+        sz_upstream_tls_unref(upstreams);
+    if (snapshot != NULL)
+        sz_snapshot_unref(snapshot);
+    sz_cli_print_mistakes(&m, stderr);
+    sz_mistakes_fini(&m);
+    return good;
 }
 
 int sz_cmd_check(int argc, char **argv)
@@ -46,10 +66,11 @@ int sz_cmd_check(int argc, char **argv)
         return SZ_EXIT_USAGE;
     }
     struct sz_conf *conf = sz_cli_load(path);
-    bool good = conf != NULL;
+    if (conf == NULL)
+        return SZ_EXIT_NO;
+    size_t routes = conf->routes_n, issuers = conf->issuers_n, upstreams = conf->upstreams_n;
+    bool good = files_are_good(conf);
     if (good && !quiet)
-        printf("%s: %zu routes, %zu issuers, %zu upstreams: good\n", path, conf->routes_n, conf->issuers_n,
-               conf->upstreams_n);
-    sz_conf_free(&conf);
+        printf("%s: %zu routes, %zu issuers, %zu upstreams: good\n", path, routes, issuers, upstreams);
     return good ? SZ_EXIT_OK : SZ_EXIT_NO;
 }

@@ -74,13 +74,31 @@ static const struct sz_conf_listener *now_called(const struct sz_conf *conf, con
     return boot;
 }
 
+static struct sz_tls_set *set_new(size_t n)
+{
+    struct sz_tls_set *set = sz_xcalloc(1, sizeof(*set) + n * sizeof(set->listeners[0]));
+    atomic_init(&set->refs, 1);
+    set->n = n;
+    return set;
+}
+
+bool sz_tls_check(const struct sz_conf *conf, struct sz_mistakes *m)
+{
+    struct sz_tls_set *set = set_new(conf->listeners_n);
+    bool ok = true;
+    for (size_t i = 0; i < conf->listeners_n; i++) {
+        if (conf->listeners[i].tls.on)
+            ok = build_listener(set, i, conf, &conf->listeners[i], m) && ok;
+    }
+    sz_tls_set_unref(set);
+    return ok;
+}
+
 struct sz_tls_set *sz_tls_set_new(struct sz_server *server, const struct sz_conf *conf, struct sz_mistakes *m)
 {
     size_t n = server->listeners_n;
-    struct sz_tls_set *set = sz_xcalloc(1, sizeof(*set) + n * sizeof(set->listeners[0]));
-    atomic_init(&set->refs, 1);
+    struct sz_tls_set *set = set_new(n);
     set->files = sz_tls_files_state(conf);
-    set->n = n;
     for (size_t i = 0; i < n; i++) {
         const struct sz_conf_listener *boot = server->listeners[i].conf;
         if (boot == NULL || !boot->tls.on)

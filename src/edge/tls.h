@@ -16,6 +16,8 @@ struct sz_tls_set;
  * has keeps what the process started with).  Blocking.  NULL: mistakes in m.
  */
 struct sz_tls_set *sz_tls_set_new(struct sz_server *server, const struct sz_conf *conf, struct sz_mistakes *m);
+/* Reads the files of every TLS listener, as a start would.  Blocking.  False: mistakes in m. */
+bool sz_tls_check(const struct sz_conf *conf, struct sz_mistakes *m);
 void sz_tls_set_ref(struct sz_tls_set *set);
 void sz_tls_set_unref(struct sz_tls_set *set); /* NULL is fine; any thread */
 

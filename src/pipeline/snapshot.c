@@ -63,7 +63,10 @@ struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
     sz_arena_init(&s->arena);
     s->plan = sz_plan_new(conf, &s->arena.pool);
     s->issuers = sz_issuers_new(conf, m);
-    if (s->issuers == NULL || load_authz(s, m) != 0 || load_assertion(s, m) != 0) {
+    bool good = s->issuers != NULL;
+    good = load_authz(s, m) == 0 && good; /* all of them, so that one run names every mistake */
+    good = load_assertion(s, m) == 0 && good;
+    if (!good) {
         destroy(s);
         return NULL;
     }

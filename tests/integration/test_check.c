@@ -71,6 +71,34 @@ Test(check, every_mistake_with_its_place)
     scratch_remove();
 }
 
+/* Files that are there and hold nonsense: a start would refuse them, so the check does. */
+Test(check, what_the_files_hold)
+{
+    char *out, yaml[2048];
+    const char *keys = strdup(scratch_write("keys.json", SZ_S("{}")));
+    const char *model = strdup(scratch_write("model.fga", SZ_S("nonsense\n")));
+    const char *pem = strdup(scratch_write("cert.pem", SZ_S("no certificate\n")));
+    snprintf(yaml, sizeof(yaml),
+             "listen: [{address: 127.0.0.1:8080, tls: {certificate: %s, key: %s}}]\n"
+             "fga: {mode: embedded, model: %s}\n"
+             "issuers: {one: {issuer: 'https://one', audiences: [api], jwks_file: %s}}\n"
+             "upstreams: {up: {urls: ['https://127.0.0.1:9000'], tls: {ca_file: %s}}}\n"
+             "routes: [{id: all, match: {path: /*}, auth: {issuers: [one]}, upstream: up,\n"
+             "          authorize: {user: 'user:{claims.sub}', relation: viewer, object: 'document:1'}}]\n",
+             pem, pem, model, keys, pem);
+    cr_expect_eq(run(&out, "check", "-c", scratch_write("files.yaml", sz_cstr(yaml)), NULL), 1);
+    cr_expect_not_null(strstr(out, "files.yaml:1:9: listener 127.0.0.1:8080: tls: cannot use the certificate"), "%s",
+                       out);
+    cr_expect_not_null(strstr(out, "files.yaml:2:6: fga: "), "%s", out);
+    cr_expect_not_null(strstr(out, "keys.json: issuer 'one': "), "%s", out);
+    cr_expect_not_null(strstr(out, "upstream 'up': cannot load tls.ca_file"), "%s", out);
+    free(out);
+    free((void *)(uintptr_t)keys);
+    free((void *)(uintptr_t)model);
+    free((void *)(uintptr_t)pem);
+    scratch_remove();
+}
+
 Test(check, the_example_is_good)
 {
     char *out;
