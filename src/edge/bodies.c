@@ -192,5 +192,18 @@ bool sz_bodies_account(struct sz_conn *conn)
 void sz_bodies_release(struct sz_conn *conn)
 {
     if (conn->buffered != 0)
+        set_buffered(conn, sz_bodies_protocol(conn) == SZ_CONN_HTTP2 ? measure(conn) : 0);
+}
+
+void sz_bodies_begin(struct sz_conn *conn)
+{
+    size_t size = sz_bodies_protocol(conn) == SZ_CONN_HTTP1 ? measure(conn) : 0;
+    if (size != 0)
+        set_buffered(conn, size);
+}
+
+void sz_bodies_forget(struct sz_conn *conn)
+{
+    if (conn->buffered != 0)
         set_buffered(conn, 0);
 }

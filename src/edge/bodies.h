@@ -10,8 +10,12 @@
 
 /* After a read: counts what the connection holds now; false: the bound is passed and this is the one to cut. */
 bool sz_bodies_account(struct sz_conn *conn) SZ_MUST_CHECK;
-/* The connection or a request of it is over; what it still holds is counted again with its next read. */
+/* A request of it is over: what HTTP/1 held goes with it, HTTP/2 holds what its other streams do. */
 void sz_bodies_release(struct sz_conn *conn);
+/* HTTP/1 begins to read a request: what came behind the one before is there already. */
+void sz_bodies_begin(struct sz_conn *conn);
+/* The connection is over: nothing of h2o's is looked at. */
+void sz_bodies_forget(struct sz_conn *conn);
 extern const char sz_bodies_at_limit[]; /* why a connection is cut */
 
 /* h2o's private read callbacks, as the self-test found them: they tell the protocols apart. */

@@ -24,7 +24,7 @@ static void on_close(void *arg)
     struct sz_conn *conn = arg;
     struct sz_edge_thread *thread = conn->thread;
 
-    sz_bodies_release(conn);
+    sz_bodies_forget(conn);
     *conn->prev = conn->next;
     if (conn->next != NULL)
         conn->next->prev = conn->prev;
@@ -74,6 +74,12 @@ void sz_conn_cut(struct sz_conn *conn)
     shutdown(h2o_socket_get_fd(conn->sock), SHUT_RDWR);
 }
 
+void sz_conn_closing(struct sz_conn *conn, struct sz_mono now)
+{
+    conn->closing = true;
+    conn->since = now;
+}
+
 void sz_conn_count_reset(struct sz_conn *conn)
 {
     conn->resets++;
@@ -112,5 +118,7 @@ h2o_socket_cb sz_conn_wrap_read(h2o_socket_t *sock, h2o_socket_cb cb)
     if (conn == NULL || cb == NULL || cb == on_read)
         return cb;
     conn->read = cb;
+    conn->closing = false;
+    sz_bodies_begin(conn);
     return on_read;
 }

@@ -29,6 +29,8 @@ struct sz_conn {
     size_t buffered;           /* request bytes held for it, as last counted */
     bool reading;              /* HTTP/1: the first byte of a request is in */
     struct sz_mono since;      /* it is so since then */
+    struct sz_mono answered;   /* HTTP/1: an answer of our own waits to be taken since then; 0: none */
+    bool closing;              /* nothing reads from it any more since `since` */
     unsigned open;             /* requests between their head and their last byte */
     unsigned requests, resets; /* HTTP/2: requests in all, and those that left before an answer */
     h2o_socket_cb read;        /* h2o's read callback behind ours */
@@ -47,6 +49,8 @@ void sz_conn_cut(struct sz_conn *conn);
  * one of its own callbacks; it may be gone afterwards.
  */
 void sz_conn_drop(struct sz_conn *conn, const char *why);
+/* Its tunnel or call has ended: TLS may wait for the client to take the goodbye, and is not waited for without end. */
+void sz_conn_closing(struct sz_conn *conn, struct sz_mono now);
 /* An HTTP/2 stream left before its answer; cuts the connection when it does so too often (rapid reset). */
 void sz_conn_count_reset(struct sz_conn *conn);
 

@@ -40,6 +40,7 @@ static void on_dispose(void *arg)
     sz_gauge_add(thread->index, thread->server->series.in_progress, -1);
     x->conn->open--;
     x->conn->since = sz_loop_now(thread->loop);
+    x->conn->answered.us = 0;
     if (!x->complete && x->req->version >= 0x200)
         sz_conn_count_reset(x->conn);
     sz_bodies_release(x->conn);
@@ -77,6 +78,8 @@ void sz_exchange_answer(struct sz_exchange *x)
     SZ_ASSERT(!x->answered);
     x->answered = true;
     x->complete = true;
+    if (x->req->version < 0x200)
+        x->conn->answered = sz_loop_now(x->thread->loop);
     if (answer->close)
         x->req->http1_is_persistent = 0;
     sz_exchange_add_respond(x);

@@ -167,8 +167,8 @@ void sz_acceptor_stop(struct sz_acceptor *acceptor)
 
 void sz_acceptor_close(struct sz_acceptor *acceptor)
 {
-    while (accept_one(acceptor))
-        continue;
+    for (int i = 0; i < BACKLOG && accept_one(acceptor); i++)
+        continue; /* those who come meanwhile could keep us here */
     close(acceptor->listener->fd);
     acceptor->listener->fd = -1;
 }

@@ -88,6 +88,7 @@ void sz_call_emit(struct sz_proxy_call *call, const struct sz_piece *piece)
 static void cut_off(struct sz_proxy_call *call)
 {
     call->state = SZ_CALL_DONE;
+    sz_call_unwatch_events(call); /* over HTTP/2 the request lives on until the reset is written */
     h2o_send(call->x->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
 

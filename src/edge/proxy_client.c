@@ -11,8 +11,10 @@
 #include <linux/tcp.h>
 #include <sys/socket.h>
 
+#include "edge/connection.h"
 #include "edge/h2_streams.h"
 #include "edge/proxy_call.h"
+#include "edge/thread.h"
 
 #define LOOK_EVERY SZ_SEC(1)
 
@@ -46,6 +48,7 @@ void sz_client_unwatch(struct sz_exchange *x)
         return;
     h2o_socket_read_stop(sock);
     h2o_socket_dont_read(sock, 0);
+    sz_conn_closing(x->conn, sz_loop_now(x->thread->loop)); /* unless h2o reads on */
 }
 
 /* ---- in flight --------------------------------------------------------------------------------------------- */

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <sys/socket.h>
 
+#include "edge/connection.h"
 #include "edge/proxy_call.h"
 #include "edge/websocket.h"
 #include "subzero/crypto.h"
@@ -53,8 +54,10 @@ static void tunnel_free(struct tunnel *t)
     sz_timer_cancel(t->pools->loop, &t->timer);
     if (t->user.conn != NULL)
         sz_upconn_close(t->user.conn);
-    if (t->client != NULL)
+    if (t->client != NULL) {
+        sz_conn_closing(sz_conn_of(t->client), now_of(t));
         h2o_socket_close(t->client);
+    }
     if (t->block != NULL)
         sz_block_put(t->pools, t->block);
     sz_upstream_unref(t->upstream);
