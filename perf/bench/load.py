@@ -21,6 +21,12 @@ def get(path, headers):
     return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
 
+def decision(token):
+    """What an nginx in front asks about a reader's request."""
+    return get("/auth", {"X-Original-URI": "/documents/roadmap", "X-Original-Method": "GET", "X-Forwarded-For": "192.0.2.7",
+                         "Authorization": f"Bearer {token}"})
+
+
 def once(port, request):
     """Sends one request, returns (status, whole answer): what is measured must first be right."""
     with socket.create_connection(("127.0.0.1", port), 5) as s:

@@ -1,5 +1,6 @@
 """Servers under measurement: started, waited for, their CPU and memory read, ended."""
 
+import contextlib
 import os
 import signal
 import socket
@@ -22,6 +23,17 @@ def cpus():
 
 def pinned(cpu, argv):
     return ["taskset", "-c", str(cpu), *argv]
+
+
+@contextlib.contextmanager
+def staying_on(cpu):
+    """This process, as a generator of load, on one CPU for so long."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def family(pid):
@@ -48,6 +60,30 @@ def cpu_ns(pid):
         except FileNotFoundError:
             pass
     return total
+
+
+def threads(pid):
+    """Thread to (name, CPU time in nanoseconds)."""
+    out = {}
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/comm", encoding="utf-8") as f:
+                name = f.read().strip()
+            with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as f:
+                out[int(task)] = (name, int(f.read().split()[0]))
+        except FileNotFoundError:
+            pass
+    return out
+
+
+def exact_kb(pid):
+    """(resident, anonymous) by the page tables: the counters behind memory_kb lag behind by some pages a CPU."""
+    found = {}
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as f:
+        for line in f.read().splitlines()[1:]:
+            name, value = line.split(":")
+            found[name] = int(value.split()[0])
+    return found["Rss"], found["Anonymous"]
 
 
 def memory_kb(pid, field="VmRSS"):

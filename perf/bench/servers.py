@@ -47,10 +47,19 @@ class Bench:
         mint = self.issuer(alg)
         return [mint(f"user-{i}") for i in range(n)]
 
-    def subzero(self, configuration, port):
+    def fresh_tokens(self, n, prefix, alg="RS256"):
+        """Many of them in one go, after issuer(alg)."""
+        out = self.run(os.path.join(self.build, "perf", "mint_tokens"), self.path("key.jwk"), alg, str(n), ISSUER, AUDIENCE,
+                       SCOPE, prefix).split()
+        if len(set(out)) != n:
+            raise RuntimeError(f"{len(set(out))} different tokens, not {n}")
+        return out
+
+    def subzero(self, configuration, port, cpu=procs.cpus()[0]):
+        """On the servers' CPU; cpu=None: wherever it likes, for more than one worker."""
         path = self.write("subzero.yaml", configuration)
         self.run(self.gateway, "check", "-c", path)
-        return procs.Server("subzero", [self.gateway, "serve", "-c", path], port, self.path("subzero.log"), procs.cpus()[0])
+        return procs.Server("subzero", [self.gateway, "serve", "-c", path], port, self.path("subzero.log"), cpu)
 
     def bare(self, name, *args, cpu=None):
         """bare_h2o with one thread; the port comes first."""
@@ -113,7 +122,7 @@ log: {{access: off}}
   bench:
     issuer: {issuer}
     audiences: ["{audience}"]
-    algorithms: [RS256]
+    algorithms: [{alg}]
     jwks_file: {scratch}/jwks.json
 upstreams:
   documents:
@@ -126,6 +135,6 @@ routes:
 """
 
 
-def gateway_yaml(bench, listen, admin, upstream, more=""):
+def gateway_yaml(bench, listen, admin, upstream, more="", alg="RS256"):
     return GATEWAY.format(listen=listen, admin=admin, upstream=upstream, more=more, issuer=ISSUER, audience=AUDIENCE,
-                          scope=SCOPE, scratch=bench.scratch)
+                          scope=SCOPE, alg=alg, scratch=bench.scratch)

@@ -1,8 +1,9 @@
 /*
  * What the gateway is measured against: the same library, the same build flags, the same number
- * of threads, and nothing of ours.  Two servers in one program:
+ * of threads, and nothing of ours.  Three servers in one program:
  *
  *   bare_h2o PORT THREADS hello BYTES            answers every request with 200 and a body of BYTES
+ *   bare_h2o PORT THREADS chunked BYTES CHUNK    the same in HTTP chunks of CHUNK bytes, its length not announced
  *   bare_h2o PORT THREADS proxy HOST UPSTREAM    h2o's own reverse proxy to http://HOST:UPSTREAM
  *
  * Settings that cost nothing to match are matched: no access log, no Server field, keep-alive to
@@ -32,6 +33,7 @@ struct thread {
 static h2o_globalconf_t config;
 static int listener;
 static h2o_iovec_t body;
+static size_t chunk; /* 0: the body is sent whole */
 
 static int on_hello(h2o_handler_t *self, h2o_req_t *req)
 {
@@ -42,6 +44,32 @@ static int on_hello(h2o_handler_t *self, h2o_req_t *req)
     req->res.content_length = body.len;
     h2o_start_response(req, &generator);
     h2o_send(req, &body, body.len > 0 ? 1 : 0, H2O_SEND_STATE_FINAL);
+    return 0;
+}
+
+struct sending {
+    h2o_generator_t super; /* first: h2o hands back a pointer to it */
+    size_t sent;
+};
+
+static void send_chunk(h2o_generator_t *self, h2o_req_t *req)
+{
+    struct sending *s = (struct sending *)self;
+    size_t n = body.len - s->sent < chunk ? body.len - s->sent : chunk;
+    h2o_iovec_t part = h2o_iovec_init(body.base + s->sent, n);
+    s->sent += n;
+    h2o_send(req, &part, 1, s->sent == body.len ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+}
+
+static int on_chunked(h2o_handler_t *self, h2o_req_t *req)
+{
+    struct sending *s = h2o_mem_alloc_pool(&req->pool, sizeof(*s));
+    (void)self;
+    *s = (struct sending){{send_chunk, NULL}, 0};
+    req->res.status = 200;
+    req->res.reason = "OK";
+    h2o_start_response(req, &s->super);
+    send_chunk(&s->super, req);
     return 0;
 }
 
@@ -93,7 +121,7 @@ static void configure_hello(h2o_pathconf_t *path, const char *bytes)
 {
     h2o_handler_t *handler = h2o_create_handler(path, sizeof(*handler));
 
-    handler->on_req = on_hello;
+    handler->on_req = chunk != 0 ? on_chunked : on_hello;
     body.len = strtoul(bytes, NULL, 10);
     body.base = malloc(body.len + 1);
     memset(body.base, 'x', body.len);
@@ -117,8 +145,10 @@ int main(int argc, char **argv)
 {
     bool hello = argc == 5 && strcmp(argv[3], "hello") == 0, proxy = argc == 6 && strcmp(argv[3], "proxy") == 0;
 
-    if (!hello && !proxy) {
-        fprintf(stderr, "usage: bare_h2o PORT THREADS hello BYTES | bare_h2o PORT THREADS proxy HOST UPSTREAM\n");
+    if (argc == 6 && strcmp(argv[3], "chunked") == 0)
+        chunk = strtoul(argv[5], NULL, 10);
+    if (!hello && !proxy && chunk == 0) {
+        fprintf(stderr, "usage: bare_h2o PORT THREADS hello BYTES | chunked BYTES CHUNK | proxy HOST UPSTREAM\n");
         return 2;
     }
     signal(SIGPIPE, SIG_IGN);
@@ -127,7 +157,7 @@ int main(int argc, char **argv)
     config.http1.req_timeout = config.http2.idle_timeout = 60000;
     h2o_hostconf_t *host = h2o_config_register_host(&config, h2o_iovec_init(H2O_STRLIT("default")), 65535);
     h2o_pathconf_t *path = h2o_config_register_path(host, "/", 0);
-    if (hello)
+    if (!proxy)
         configure_hello(path, argv[4]);
     else
         configure_proxy(path, argv[4], argv[5]);

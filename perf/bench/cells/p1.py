@@ -13,8 +13,7 @@ def run(bench, options):
     tokens = bench.tokens(TOKENS)
     listen = f"  - {{address: 127.0.0.1:{port}, mode: decide, dialect: nginx}}"
     configuration = servers.gateway_yaml(bench, listen, admin, 9)
-    requests = [load.get("/auth", {"X-Original-URI": "/documents/roadmap", "X-Original-Method": "GET",
-                                   "X-Forwarded-For": "192.0.2.7", "Authorization": f"Bearer {token}"}) for token in tokens]
+    requests = [load.decision(token) for token in tokens]
     load.write_requests(bench.path("requests"), requests)
     with bench.subzero(configuration, port) as ours, bench.bare("bare", "hello", 0) as bare:
         status, answer = load.once(port, requests[0])

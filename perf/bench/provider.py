@@ -1,0 +1,62 @@
+"""The slow side of opaque tokens: the fake provider as a program, told what to do, and a gateway that asks it."""
+
+import json
+import os
+import urllib.request
+
+from perf.bench import procs
+
+CLIENT_SECRET = "s3cret+/:%"  # of tests/fake/provider.h
+
+
+class Provider(procs.Server):
+    def __init__(self, bench, cpu=None):
+        port = procs.free_port()
+        argv = [os.path.join(bench.build, "perf", "fake_provider"), "--port", str(port), "--quiet"]
+        super().__init__("fake_provider", argv, port, bench.path("provider.log"), cpu)
+        self.url = f"http://127.0.0.1:{port}"
+        bench.write("provider-secret", CLIENT_SECRET)
+
+    def control(self, verb, body=None):
+        data = json.dumps(body).encode() if body is not None else None
+        with urllib.request.urlopen(f"{self.url}/control/{verb}", data, 10) as answer:
+            return json.load(answer)
+
+    def calls(self):
+        return self.control("calls")["introspect"]
+
+    def slow(self, milliseconds):
+        self.control("script", {"endpoint": "introspect", "latency_ms": milliseconds})
+
+    def token(self, subject):
+        return self.control("token", {"format": "opaque", "sub": subject, "ttl": 3600})["token"]
+
+    def tokens(self, n, prefix):
+        return [self.token(f"{prefix}-{i}") for i in range(n)]
+
+
+GATEWAY = """\
+listen:
+  - {{address: 127.0.0.1:{port}, mode: decide, dialect: nginx}}
+admin: {{address: 127.0.0.1:{admin}}}
+workers: {workers}
+trusted_proxies: [127.0.0.1/32]
+log: {{access: off}}
+cache: {{l1: {{ttl_opaque: {ttl}}}}}
+issuers:
+  idp:
+    issuer: {url}
+    audiences: [api]
+    introspection: {{endpoint: "{url}/introspect", client_id: gateway, client_secret_file: {scratch}/provider-secret}}
+upstreams:
+  documents: {{urls: ["http://127.0.0.1:9"]}}
+routes:
+  - id: documents.read
+    match: {{methods: [GET], path: "/documents/{{id}}"}}
+    auth: {{issuers: [idp]}}
+    upstream: documents
+"""
+
+
+def gateway_yaml(bench, provider, port, workers, ttl):
+    return GATEWAY.format(port=port, admin=procs.free_port(), workers=workers, ttl=ttl, url=provider.url, scratch=bench.scratch)
