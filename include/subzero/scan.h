@@ -9,6 +9,8 @@
 
 /* RFC 9110 5.6.2 tchar; false when empty. */
 bool sz_scan_token(struct sz_slice s);
+/* 0x20 to 0x7E alone. */
+bool sz_scan_printable(struct sz_slice s);
 /* RFC 9110 5.5 field value: visible, blank, tab and 8-bit octets; no other control character, no DEL. */
 bool sz_scan_field_value(struct sz_slice s);
 /* Neither blank nor control character nor DEL: a request target before it is parsed; false when empty. */

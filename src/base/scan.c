@@ -34,23 +34,29 @@ static inline bytes16 b64token_bytes(bytes16 v)
            (bytes16)(v == '_') | (bytes16)(v == '~');
 }
 
+static inline bytes16 printable_bytes(bytes16 v)
+{
+    return (bytes16)((v >= 0x20) & (v <= 0x7e));
+}
+
+/* No way out before the end: runs are mostly good, and a branch for each block costs more than it saves. */
 #define DEFINE_SCAN(name, test)                  \
     static bool name(struct sz_slice s)          \
     {                                            \
+        bytes16 v, good = ~(bytes16){0};         \
         size_t at = 0;                           \
-        bytes16 v;                               \
         for (; s.n - at >= WIDTH; at += WIDTH) { \
             memcpy(&v, s.p + at, WIDTH);         \
-            if (!all_set(test(v)))               \
-                return false;                    \
+            good &= test(v);                     \
         }                                        \
         if (at == s.n)                           \
-            return true;                         \
+            return all_set(good);                \
         memset(&v, 'a', WIDTH);                  \
         memcpy(&v, s.p + at, s.n - at);          \
-        return all_set(test(v));                 \
+        return all_set(good & test(v));          \
     }
 
+DEFINE_SCAN(all_printable, printable_bytes)
 DEFINE_SCAN(all_field_value, field_value_bytes)
 DEFINE_SCAN(all_target, target_bytes)
 DEFINE_SCAN(all_b64token, b64token_bytes)
@@ -68,6 +74,11 @@ bool sz_scan_token(struct sz_slice s)
             return false;
     }
     return s.n > 0;
+}
+
+bool sz_scan_printable(struct sz_slice s)
+{
+    return all_printable(s);
 }
 
 bool sz_scan_field_value(struct sz_slice s)

@@ -18,6 +18,11 @@ static bool is_value(unsigned c)
     return c == '\t' || (c >= 0x20 && c != 0x7f);
 }
 
+static bool is_printable(unsigned c)
+{
+    return c >= 0x20 && c <= 0x7e;
+}
+
 static bool is_target(unsigned c)
 {
     return c > 0x20 && c != 0x7f;
@@ -48,6 +53,7 @@ Test(scan, classes_hold_at_every_place)
 {
     check(sz_scan_token, is_tchar);
     check(sz_scan_field_value, is_value);
+    check(sz_scan_printable, is_printable);
     check(sz_scan_target, is_target);
 }
 
