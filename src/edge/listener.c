@@ -18,6 +18,7 @@
 
 #define ACCEPTS_PER_WAKEUP 16
 #define BACKLOG            4096
+#define ADMIN_CONNECTIONS  256
 #define RETRY              SZ_MS(50)
 
 static socklen_t to_sockaddr(struct sz_addr ip, uint16_t port, struct sockaddr_storage *ss)
@@ -104,6 +105,21 @@ void sz_listeners_resume(struct sz_edge_thread *thread)
     }
 }
 
+/* Admin connections have a bound of their own, so that whoever reaches that port cannot use up the descriptors. */
+static bool has_room(struct sz_acceptor *acceptor)
+{
+    struct sz_edge_thread *thread = acceptor->thread;
+    switch (acceptor->listener->kind) {
+    case SZ_LISTEN_DATA:
+        return sz_server_conn_open(thread->server);
+    case SZ_LISTEN_ADMIN:
+        return thread->connections < ADMIN_CONNECTIONS;
+    case SZ_LISTEN_DEMO:
+        break;
+    }
+    return true;
+}
+
 /* One connection; false when there is none to be had now. */
 static bool accept_one(struct sz_acceptor *acceptor)
 {
@@ -112,7 +128,7 @@ static bool accept_one(struct sz_acceptor *acceptor)
     socklen_t len = sizeof(ss);
     bool data = acceptor->listener->kind == SZ_LISTEN_DATA;
 
-    if (data && !sz_server_conn_open(thread->server)) {
+    if (!has_room(acceptor)) {
         pause_accepting(acceptor);
         return false;
     }
