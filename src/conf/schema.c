@@ -272,7 +272,8 @@ static const struct sz_object cache_object = {"cache", sizeof(ROW_AT), cache_fie
 #define ROW_AT struct sz_raw_http
 static const struct sz_field http_fields[] = {
     COUNT("connections", out.connections, RESTART, "1000", 1, 100000,
-          "connections of the whole process, shared out evenly among its threads, at least one each"),
+          "connections of the whole process, shared out evenly among its workers, at least one each; key fetches come "
+          "on top"),
     COUNT(
         "per_host", out.per_host, RESTART, "100", 1, 100000,
         "calls at once to one host, shared out likewise; over HTTP/1.1 each has a connection, over HTTP/2 they share"),

@@ -136,7 +136,8 @@ static void block_signals(void)
 static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstream_tls)
 {
     int rc = 0;
-    server->http = sz_http_shared_new(&server->boot->conf->http, server->threads_n + 1);
+    /* Shared out among the workers: the service loop fetches a few keys at a time and takes no share away. */
+    server->http = sz_http_shared_new(&server->boot->conf->http, server->threads_n);
     if (server->http == NULL)
         return -ENOMEM;
     server->threads = sz_xcalloc(server->threads_n, sizeof(struct sz_edge_thread *));
