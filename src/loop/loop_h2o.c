@@ -59,9 +59,19 @@ static void on_epoll(h2o_socket_t *sock, const char *err)
     sz_loop_dispatch(sock->data);
 }
 
+/*
+ * A write that was done at once is reported when h2o next runs its pending callbacks, which it does after it has
+ * waited. What our timers and deferred calls wrote, between two runs, would be reported only when something else
+ * happens: a client's next request would lie unread until then.
+ */
+static bool has_pending(const h2o_evloop_t *native)
+{
+    return native->_pending_as_client != NULL || native->_pending_as_server != NULL;
+}
+
 static void wait_and_serve(struct sz_loop *loop)
 {
-    int32_t wait = sz_loop_wait_ms(loop, sz_mono_read());
+    int32_t wait = has_pending(loop->native) ? 0 : sz_loop_wait_ms(loop, sz_mono_read());
     while (h2o_evloop_run(loop->native, wait) != 0) {
         if (errno == EINTR)
             return;
