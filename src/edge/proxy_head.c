@@ -17,6 +17,8 @@ static bool is_http2(const struct sz_proxy_call *call)
 /* What we say about the response replaces what the upstream says. */
 static bool is_ours(const struct sz_headers *respond, struct sz_slice name)
 {
+    if (sz_ieq(name, SZ_S("vary")))
+        return false; /* a list: what the upstream's answer depends on stands beside what ours does */
     for (size_t i = 0; i < respond->n; i++) {
         if (sz_ieq(respond->v[i].name, name))
             return true;
