@@ -23,8 +23,14 @@ struct sz_tuple_key {
     struct sz_slice condition, condition_context; /* SZ_NONE when absent; context is a JSON object */
 };
 
+enum sz_consistency {
+    SZ_MINIMIZE_LATENCY,  /* caches and what was loaded before may answer */
+    SZ_HIGHER_CONSISTENCY /* no cache is read and no flight joined that began before */
+};
+
 struct sz_check {
     struct sz_tuple_key key;
+    enum sz_consistency consistency;
     struct sz_slice context; /* JSON object, SZ_NONE when absent */
     const struct sz_tuple_key *contextual;
     size_t contextual_n; /* at most 100 */
