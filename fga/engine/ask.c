@@ -49,6 +49,7 @@ void sz_ask_begin(struct sz_ask *a, struct sz_engine *e, const struct sz_program
     a->path = a->path_room;
     a->cap_path = SZ_COUNT(a->path_room);
     a->n_path = 0;
+    a->cycle = false;
     a->groups_key = 0;
     a->fault = fault;
 }

@@ -57,6 +57,7 @@ struct sz_ask {
     /* where we are */
     struct sz_pathstep *path, path_room[32];
     size_t n_path, cap_path;
+    bool cycle; /* one was met */
 
     /* groups of the user that were looked up last (see check.c) */
     uint32_t groups_key;

@@ -57,8 +57,10 @@ enum sz_answer sz_ask_relation(struct sz_ask *a, uint32_t object, uint16_t rel, 
         sz_ask_fail(a, 2002, "the answer is more than %d hops away", SZ_DEPTH_MAX - 1);
         return SZ_ERROR;
     }
-    if (r->recursive && on_path(a, object, rel))
+    if (r->recursive && on_path(a, object, rel)) {
+        a->cycle = true;
         return SZ_CYCLE;
+    }
     if (a->user == object && a->user_relation == r->relation) /* a userset is a member of itself */
         return SZ_YES;
     if (!sz_ask_reaches(a, rel))

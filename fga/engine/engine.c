@@ -49,6 +49,11 @@ void sz_engine_stats(struct sz_engine *e, struct sz_engine_stats *out)
     pthread_mutex_unlock(&e->writer);
 }
 
+uint64_t sz_engine_sequence(struct sz_engine *e)
+{
+    return atomic_load(&e->store.seq);
+}
+
 /* ---- check ---- */
 
 struct names { /* a key whose strings the store knows: well-formed, since they were checked when they came in */
@@ -128,6 +133,7 @@ int sz_engine_check(struct sz_engine *e, const struct sz_program *p, const struc
     if (result == 0)
         result = outcome(sz_ask_relation(&a, object, rel, 0));
     *steps = a.steps;
+    fault->cycle = a.cycle;
     sz_ask_end(&a);
     return result;
 }

@@ -18,6 +18,7 @@ struct sz_program; /* a compiled model; lives as long as its engine */
 /* Why a call failed, in OpenFGA's numbers (2000 validation_error, 2002 too complex, 2021 type_not_found ...). */
 struct sz_fault {
     int code;
+    bool cycle; /* after a check: it met a question that it was answering already, whatever came out */
     struct sz_text message;
 };
 void sz_fault_set(struct sz_fault *f, int code, const char *fmt, ...) SZ_PRINTF(3, 4);
@@ -124,6 +125,7 @@ struct sz_engine_stats {
     uint64_t sequence;      /* of the last write */
 };
 void sz_engine_stats(struct sz_engine *e, struct sz_engine_stats *out);
+uint64_t sz_engine_sequence(struct sz_engine *e); /* of the last write; no lock */
 
 /* ---- files ---- */
 

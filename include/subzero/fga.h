@@ -36,12 +36,19 @@ struct sz_check {
     size_t contextual_n; /* at most 100 */
 };
 
+enum sz_authz_layer { SZ_AUTHZ_ASKED, SZ_AUTHZ_L1, SZ_AUTHZ_L2 }; /* where the answer was found: no cache, or which */
+
 struct sz_authz_answer {
     enum sz_authz_outcome outcome;
     enum sz_authz_source source;
-    int code; /* OpenFGA's number with SZ_AUTHZ_ERROR, else 0 */
+    enum sz_authz_layer layer;
+    bool met_cycle;             /* the data loop back on themselves below this question: no cache keeps it */
+    int code;                   /* OpenFGA's number with SZ_AUTHZ_ERROR, else 0 */
+    struct sz_span retry_after; /* UNAVAILABLE: when to come again; 0: not known */
     struct sz_text message;
 };
+
+struct sz_http;
 
 /*
  * One question in flight.  Embedded in the asker's own memory, which must live until on_done ran
@@ -49,18 +56,27 @@ struct sz_authz_answer {
  */
 struct sz_authz_op {
     void (*on_done)(struct sz_authz_op *op);
+    struct sz_http *http; /* that loop's client, for sources that ask over the network; NULL: UNAVAILABLE there */
     struct sz_authz_answer answer;
+    void *impl; /* the source's, from its start to on_done or cancel */
 };
 
 /*
  * An authorization source.  start: 1 = answered already, op->answer is set and on_done will not run
  * (the engine, a cache hit); 0 = on_done will run; negative = broken, on_done will not run (treat as UNAVAILABLE).
+ * What check points to need not outlive the start.
  */
 struct sz_authz {
     int (*start)(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check, struct sz_mono deadline,
                  struct sz_authz_op *op);
     void (*cancel)(struct sz_authz *authz, struct sz_authz_op *op); /* after it on_done never runs */
     void (*free)(struct sz_authz *authz);
+
+    /* For the cache in front; both optional. */
+    /* Answers what costs about as little as looking into a cache: 1 and op->answer; 0: that would take longer. */
+    int (*quick)(struct sz_authz *authz, const struct sz_check *check, struct sz_authz_op *op);
+    /* Names the state that answers are given from: one given under another name is not to be used any more. */
+    uint64_t (*epoch)(struct sz_authz *authz);
 };
 
 static inline int sz_authz_start(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check,

@@ -136,7 +136,7 @@ static bool ask(struct sz_txn *txn, enum sz_reason *reason)
     if (*reason != SZ_REASON_allowed)
         return true;
     txn->checked = true;
-    txn->op = (struct sz_authz_op){.on_done = on_done};
+    txn->op = (struct sz_authz_op){.on_done = on_done, .http = txn->worker->http};
     int rc = sz_authz_start(txn->snapshot->authz, txn->worker->loop, &check, txn->deadline, &txn->op);
     txn->op_started = rc == 0;
     if (rc == 0)

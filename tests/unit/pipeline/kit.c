@@ -110,7 +110,7 @@ struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct s
     (void)conf;
     (void)why;
     struct sz_authz *authz = sz_xcalloc(1, sizeof(*authz));
-    *authz = (struct sz_authz){source_start, source_cancel, source_free};
+    *authz = (struct sz_authz){.start = source_start, .cancel = source_cancel, .free = source_free};
     return authz;
 }
 
