@@ -155,6 +155,8 @@ struct sz_buf {
 };
 void sz_buf_add(struct sz_buf *b, const void *bytes, size_t n);
 void sz_buf_adds(struct sz_buf *b, struct sz_slice s);
+/* n bytes more, for the caller to fill in; NULL: over the limit (overflow). */
+void *sz_buf_room(struct sz_buf *b, size_t n);
 void sz_buf_printf(struct sz_buf *b, const char *fmt, ...) SZ_PRINTF(2, 3);
 void sz_buf_u64(struct sz_buf *b, uint64_t value); /* decimal */
 /* s as a JSON string literal, quotes included; controls and invalid UTF-8 escaped (\ufffd). */

@@ -16,14 +16,20 @@ struct sz_fleet;
 
 /*
  * key: SZ_FLEET_KEY bytes.  seal_keys: the keys of cache.l2.seal_keys_file, the first of which seals and all of
- * which open; with none, seals come from `key` by HKDF as names do.  Copies and wipes nothing of the caller's.
+ * which open; with none, seals come from `key` by HKDF as names do.  A fleet that begins to use seal keys lists its
+ * first key among them for as long as entries sealed with it are to open.  Copies, and wipes nothing of the caller's.
+ * NULL: a key of another length, or more than SZ_SEAL_KEYS_MAX.
  */
+#define SZ_SEAL_KEYS_MAX 16
 struct sz_fleet *sz_fleet_new(struct sz_slice key, const struct sz_slice *seal_keys, size_t seal_keys_n);
 void sz_fleet_free(struct sz_fleet **fleet);
 
+/* A fleet of one: a random key that never leaves the process (the demo). */
+struct sz_fleet *sz_fleet_draw(void);
+
 /*
- * A name: HMAC-SHA-256 under the fleet's naming key over the kind and the fields (built with sz_key_field), as 32 bytes.
- * The same on every instance; nobody without the key can compute or invert it.
+ * A name: HMAC-SHA-256 under the fleet's naming key over the kind and the fields (built with sz_key_field), as 32
+ * bytes. The same on every instance; nobody without the key can compute or invert it.
  */
 void sz_fleet_name(const struct sz_fleet *fleet, const char *kind, struct sz_slice fields, uint8_t out[32]);
 
@@ -35,9 +41,10 @@ void sz_fleet_name(const struct sz_fleet *fleet, const char *kind, struct sz_sli
  */
 struct sz_seal_bind {
     const char *kind;    /* "identity", "decision", "revocation", "block" */
-    struct sz_slice key; /* the Redis key, whole */
+    struct sz_slice key; /* the Redis key, whole; at most SZ_SEAL_NAME_MAX bytes */
     uint64_t generation; /* 0 where there is none */
 };
+#define SZ_SEAL_NAME_MAX 512
 #define SZ_SEAL_OVERHEAD 56 /* bytes that a sealed value is longer than the plain one; see cache/seal.c */
 void sz_seal(const struct sz_fleet *fleet, const struct sz_seal_bind *bind, int64_t expires, struct sz_slice plain,
              struct sz_buf *out);

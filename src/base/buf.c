@@ -39,6 +39,14 @@ void sz_buf_add(struct sz_buf *b, const void *bytes, size_t n)
     b->n += n;
 }
 
+void *sz_buf_room(struct sz_buf *b, size_t n)
+{
+    if (!reserve(b, n))
+        return NULL;
+    b->n += n;
+    return b->p + b->n - n;
+}
+
 void sz_buf_adds(struct sz_buf *b, struct sz_slice s)
 {
     sz_buf_add(b, s.p, s.n);
