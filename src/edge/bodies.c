@@ -26,7 +26,9 @@ enum sz_conn_protocol sz_bodies_protocol(const struct sz_conn *conn)
 }
 
 /* Less than a small read does not count: the ordinary request then touches no shared counter. */
-#define SMALL 4096
+#define SMALL      4096
+/* Nor does the head of an ordinary request. */
+#define SMALL_HEAD 1024
 
 /* h2o's buffers grow by doubling: what is taken from the system is what counts, not how far it is filled. */
 static size_t held_by(const h2o_buffer_t *buffer)
@@ -34,20 +36,26 @@ static size_t held_by(const h2o_buffer_t *buffer)
     return buffer == NULL || buffer->size <= SMALL ? 0 : buffer->capacity;
 }
 
+/* What h2o and its pool take for a stream.  One that is being answered is bounded by limits.max_in_flight instead. */
+#define STREAM 8192
+
 static size_t http2_size(h2o_http2_conn_t *h2)
 {
-    size_t sum = 0;
+    size_t sum = 0, arriving = 0;
     uint32_t at = 0;
-    for (h2o_http2_stream_t *stream; (stream = sz_h2_next_stream(h2, &at)) != NULL;)
+    for (h2o_http2_stream_t *stream; (stream = sz_h2_next_stream(h2, &at)) != NULL;) {
         sum += held_by(stream->_req_body);
-    return sum + held_by(h2->_headers_unparsed);
+        arriving += stream->state < H2O_HTTP2_STREAM_STATE_REQ_PENDING;
+    }
+    /* One at a time is what every upload over HTTP/2 is. */
+    return sum + held_by(h2->_headers_unparsed) + (arriving > 1 ? arriving * STREAM : 0);
 }
 
 static size_t measure(const struct sz_conn *conn)
 {
     size_t size = held_by(conn->sock->input);
     if (conn->read == http2_read)
-        size += http2_size(conn->sock->data);
+        size += http2_size(conn->sock->data) + (conn->heads > SMALL ? conn->heads : 0);
     return size;
 }
 
@@ -153,7 +161,7 @@ static struct sz_edge_thread *heavier(struct sz_edge_thread *thread)
     return most == thread ? NULL : most;
 }
 
-/* Past the bound: true when `conn` may stay. */
+/* Past the bound: true when `conn` may stay.  Whoever else is chosen is dropped at once. */
 static bool relieve(struct sz_conn *conn, size_t total)
 {
     struct sz_edge_thread *thread = conn->thread, *other = heavier(thread);
@@ -187,6 +195,35 @@ bool sz_bodies_account(struct sz_conn *conn)
     if (size <= was || total <= conn->thread->server->buffered_max)
         return true;
     return relieve(conn, total);
+}
+
+struct heads { /* of one stream; in its request's pool, whose end is the end of them */
+    struct sz_conn *conn;
+    size_t size;
+};
+
+static void on_heads_gone(void *arg)
+{
+    struct heads *heads = arg;
+    heads->conn->heads -= heads->size;
+    sz_bodies_release(heads->conn);
+}
+
+bool sz_bodies_head(h2o_req_t *req, size_t size)
+{
+    struct sz_conn *conn = sz_conn_of_req(req);
+    if (conn == NULL || size <= SMALL_HEAD)
+        return true;
+    struct heads *heads = h2o_mem_alloc_shared(&req->pool, sizeof(*heads), on_heads_gone);
+    *heads = (struct heads){.conn = conn, .size = size};
+    conn->heads += size;
+    if (conn->heads <= SMALL)
+        return true;
+    size_t total = set_buffered(conn, conn->buffered + (conn->heads - size > SMALL ? size : conn->heads));
+    if (total <= conn->thread->server->buffered_max || relieve(conn, total))
+        return true;
+    sz_conn_cut(conn); /* or what is held would wait for the client to take the goodbye */
+    return false;
 }
 
 void sz_bodies_release(struct sz_conn *conn)

@@ -27,6 +27,7 @@ struct sz_conn {
     uint8_t cert_sha256[32];
     char covered[256];         /* TLS: the host that our certificate was last found to cover */
     size_t buffered;           /* request bytes held for it, as last counted */
+    size_t heads;              /* HTTP/2: bytes of the decoded heads of its streams, but for small ones */
     bool reading;              /* HTTP/1: the first byte of a request is in */
     struct sz_mono since;      /* it is so since then */
     struct sz_mono answered;   /* HTTP/1: an answer of our own waits to be taken since then; 0: none */

@@ -13,8 +13,10 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 
+#include "edge/bodies.h"
 #include "edge/h2_streams.h"
 #include "edge/overrides.h"
+#include "pipeline/request.h"
 
 #define OVERRIDE __attribute__((visibility("default"), used))
 
@@ -67,6 +69,15 @@ OVERRIDE ssize_t h2o_http2_decode_frame(h2o_http2_frame_t *frame, const uint8_t 
     return n;
 }
 
+/* What the fields from `first` on take, an entry of h2o's list and one of ours included. */
+static size_t size_of_fields(const h2o_req_t *req, size_t first)
+{
+    size_t sum = (req->headers.size - first) * (sizeof(*req->headers.entries) + sizeof(struct sz_header));
+    for (size_t i = first; i < req->headers.size; i++)
+        sum += req->headers.entries[i].name->len + req->headers.entries[i].value.len;
+    return sum;
+}
+
 typedef int parse_headers_fn(h2o_req_t *req, h2o_hpack_header_table_t *table, const uint8_t *src, size_t len,
                              int *pseudo, size_t *content_length, h2o_cache_digests_t **digests, const char **err_desc);
 
@@ -88,7 +99,12 @@ OVERRIDE int h2o_hpack_parse_headers(h2o_req_t *req, h2o_hpack_header_table_t *t
         *err_desc = "too many header fields";
         return H2O_HTTP2_ERROR_ENHANCE_YOUR_CALM;
     }
+    size_t size = size_of_fields(req, before) + (pseudo != NULL ? req->input.path.len + req->input.authority.len : 0);
     if (pseudo == NULL) /* trailers */
         req->headers.size = before;
+    if (!sz_bodies_head(req, size)) {
+        *err_desc = sz_bodies_at_limit;
+        return H2O_HTTP2_ERROR_ENHANCE_YOUR_CALM;
+    }
     return rc;
 }
