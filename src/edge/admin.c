@@ -3,6 +3,7 @@
 
 #include "edge/admin_access.h"
 #include "edge/connection.h"
+#include "edge/refuse.h"
 #include "edge/respond.h"
 #include "edge/server.h"
 #include "edge/thread.h"
@@ -96,10 +97,10 @@ int sz_admin_on_req(h2o_handler_t *handler, h2o_req_t *req)
     struct sz_conn *conn = sz_conn_of_req(req);
     struct sz_mono begun = sz_mono_read();
     struct sz_head head;
-    const char *why = "the admin listener speaks HTTP/1";
+    const char *why = "the admin listener speaks HTTP/1 without leniencies";
 
     (void)handler;
-    if (req->version >= 0x200 ||
+    if (sz_refuse_is_unparsed() || req->version >= 0x200 ||
         sz_head_check(sz_slice(conn->sock->input->bytes, conn->sock->input->size), &limits, &head, &why) != 0) {
         req->http1_is_persistent = 0;
         refuse(req, SZ_REASON_bad_request, why);

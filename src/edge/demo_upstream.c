@@ -2,6 +2,7 @@
 #include "edge/demo_upstream.h"
 
 #include "edge/iovec.h"
+#include "edge/refuse.h"
 #include "edge/respond.h"
 
 int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
@@ -11,6 +12,11 @@ int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
     struct sz_buf buf = {0};
 
     (void)handler;
+    if (sz_refuse_is_unparsed()) {
+        req->http1_is_persistent = 0;
+        sz_respond_problem(req, 400, SZ_REASON_bad_request, NULL);
+        return 0;
+    }
     sz_buf_printf(&buf, "{\"upstream\":\"echo\",\"method\":");
     sz_buf_json(&buf, sz_iovec(req->input.method));
     sz_buf_printf(&buf, ",\"path\":");

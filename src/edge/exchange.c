@@ -86,6 +86,12 @@ void sz_exchange_answer(struct sz_exchange *x)
     sz_respond(x->req, answer->status, &answer->headers, answer->body);
 }
 
+void sz_exchange_problem_as(struct sz_exchange *x, enum sz_reason reason, unsigned status, const char *detail)
+{
+    sz_txn_problem_as(&x->txn, reason, status, detail);
+    sz_exchange_answer(x);
+}
+
 void sz_exchange_problem(struct sz_exchange *x, enum sz_reason reason, const char *detail)
 {
     sz_txn_problem(&x->txn, reason, detail);

@@ -37,6 +37,8 @@ struct sz_exchange *sz_exchange_new(h2o_req_t *req, struct sz_edge_thread *threa
 void sz_exchange_answer(struct sz_exchange *x);
 /* Answers with the problem document for this reason; only before a response was started. */
 void sz_exchange_problem(struct sz_exchange *x, enum sz_reason reason, const char *detail);
+/* The same with another status than the reason's own. */
+void sz_exchange_problem_as(struct sz_exchange *x, enum sz_reason reason, unsigned status, const char *detail);
 /* Adds txn.respond to req->res.headers: every response to the client, proxied or ours. */
 void sz_exchange_add_respond(struct sz_exchange *x);
 

@@ -11,6 +11,7 @@
 
 #include "edge/connection.h"
 #include "edge/dialect.h"
+#include "edge/refuse.h"
 #include "edge/request.h"
 #include "edge/server.h"
 #include "edge/thread.h"
@@ -80,6 +81,10 @@ int sz_handler_on_req(h2o_handler_t *handler, h2o_req_t *req)
     (void)handler;
     x->txn.req.listener = x->conn->listener->conf;
     x->txn.req.peer = x->conn->peer;
+    if (sz_refuse_is_unparsed()) {
+        sz_refuse_unparsed(x);
+        return 0;
+    }
     if (!enter(x)) {
         sz_exchange_problem(x, SZ_REASON_overloaded, NULL);
         return 0;

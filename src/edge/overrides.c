@@ -11,7 +11,6 @@
 #include <sys/time.h>
 
 #include "edge/connection.h"
-#include "edge/respond.h"
 #include "subzero/time.h"
 
 _Static_assert(H2O_USE_LIBUV == 0, "libh2o-evloop is what is linked");
@@ -110,26 +109,4 @@ OVERRIDE void h2o_socket_read_start(h2o_socket_t *sock, h2o_socket_cb cb)
 {
     sz_overrides_seen.read_start++;
     original_read_start()(sock, sz_conn_wrap_read(sock, cb));
-}
-
-/* Which reason a refusal of h2o's own has: framing, body size, Expect. */
-static enum sz_reason reason_of(int status)
-{
-    return status == 413 ? SZ_REASON_body_too_large : SZ_REASON_bad_request;
-}
-
-OVERRIDE void h2o_send_error_generic(h2o_req_t *req, int status, const char *reason, const char *body, int flags)
-{
-    (void)reason;
-    (void)body;
-    sz_overrides_seen.error++;
-    if (req->pathconf == NULL) {
-        h2o_get_timestamp(req->conn->ctx, &req->pool, &req->processed_at);
-        h2o_req_bind_conf(req, req->conn->hosts[0], &req->conn->hosts[0]->fallback_path);
-    }
-    if ((flags & H2O_SEND_ERROR_HTTP1_CLOSE_CONNECTION) != 0)
-        req->http1_is_persistent = 0;
-    if ((flags & H2O_SEND_ERROR_KEEP_HEADERS) == 0)
-        memset(&req->res.headers, 0, sizeof(req->res.headers));
-    sz_respond_problem(req, (unsigned)status, reason_of(status), NULL);
 }

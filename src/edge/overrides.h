@@ -8,7 +8,8 @@
  *   gettimeofday,
  *   h2o_context_update_timestamp_cache  timers on the wall clock: a step closes every connection
  *   h2o_socket_read_start               request bodies are buffered without a bound for the whole process
- *   h2o_send_error_generic              error texts of its own, in text/plain
+ *   phr_parse_request                   heads that it gives up on are answered behind our back (edge/refuse.c)
+ *   h2o_send_error_generic              error texts of its own, in text/plain           (edge/refuse.c)
  *   h2o_http2_decode_frame,
  *   h2o_hpack_parse_headers             trusts HTTP/2 clients                (edge/h2_guard.c)
  *
@@ -21,7 +22,7 @@
 
 /* How often each was called on this thread: the self-test looks whether it was at all. */
 struct sz_overrides_seen {
-    unsigned chunked, upgrade, normalize, clock, date, read_start, error, frame, header;
+    unsigned chunked, upgrade, normalize, clock, date, read_start, parse, error, frame, header;
 };
 extern __thread struct sz_overrides_seen sz_overrides_seen;
 

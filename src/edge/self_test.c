@@ -12,6 +12,7 @@
 #include "edge/bodies.h"
 #include "edge/h2_streams.h"
 #include "edge/overrides.h"
+#include "edge/refuse.h"
 #include "edge/respond.h"
 #include "edge/tls_peer.h"
 
@@ -23,10 +24,13 @@ struct rig {
     h2o_accept_ctx_t accept;
 };
 
+static unsigned unparsed; /* requests that reached the handler as such */
+
 static int on_req(h2o_handler_t *handler, h2o_req_t *req)
 {
     struct sz_headers none = {.n = 0};
     (void)handler;
+    unparsed += sz_refuse_is_unparsed();
     req->http1_is_persistent = 0;
     sz_respond(req, 204, &none, SZ_NONE);
     return 0;
@@ -112,6 +116,7 @@ static const char *first_missing(void)
            : seen->clock == 0      ? "gettimeofday"
            : seen->date == 0       ? "h2o_context_update_timestamp_cache"
            : seen->read_start == 0 ? "h2o_socket_read_start"
+           : seen->parse == 0      ? "phr_parse_request"
            : seen->error == 0      ? "h2o_send_error_generic"
            : seen->frame == 0      ? "h2o_http2_decode_frame"
            : seen->header == 0     ? "h2o_hpack_parse_headers"
@@ -132,12 +137,14 @@ int sz_overrides_self_test(struct sz_text *why)
     h2o_socket_cb http2 = send_request(&rig, "PRI * HTTP/2.0\r\n\r\n",
                                        SZ_S("SM\r\n\r\n\0\0\0\4\0\0\0\0\0\0\0\3\1\5\0\0\0\1\x82\x86\x84"));
     send_request(&rig, "POST / HTTP/1.1\r\n", SZ_S("Host: self.test\r\nContent-Length: x\r\n\r\n"));
+    send_request(&rig, "POST", SZ_S(" / HTTP/one\r\n\r\n"));
     bool tls = tls_layout_holds(&rig);
     rig_fini(&rig);
     const char *missing = first_missing();
-    if (missing != NULL || http1 == NULL || http2 == NULL || http1 == http2 || !tls) {
+    if (missing != NULL || http1 == NULL || http2 == NULL || http1 == http2 || unparsed != 1 || !tls) {
         sz_text_set(why, "libh2o does not behave as this build expects (%s): it needs libh2o-evloop 2.2.5",
                     missing != NULL ? missing
+                    : unparsed != 1 ? "request parser"
                     : !tls          ? "TLS structure"
                                     : "read callbacks");
         return -ENOTSUP;

@@ -28,11 +28,12 @@ static bool wants_challenge(enum sz_reason reason)
     return sz_reason_row(reason)->status == 401 || reason == SZ_REASON_insufficient_scope;
 }
 
-static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_row *row, const char *detail)
+static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_row *row, unsigned status,
+                                    const char *detail)
 {
     struct sz_buf buf = {0};
     sz_buf_printf(&buf, "{\"type\":\"urn:subzero:problem:%s\",\"title\":\"%s\",\"status\":%u,\"reason\":\"%s\"",
-                  row->name, row->title, row->status, row->name);
+                  row->name, row->title, status, row->name);
     if (detail != NULL) {
         sz_buf_printf(&buf, ",\"detail\":");
         sz_buf_json(&buf, sz_cstr(detail));
@@ -60,24 +61,29 @@ static unsigned dialect_status(struct sz_txn *txn, unsigned status)
     return status == 401 || status == 403 ? status : 403;
 }
 
-void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
+void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail)
 {
     const struct sz_reason_row *row = sz_reason_row(reason);
-    txn->answer = (struct sz_answer){.status = row->status};
+    txn->answer = (struct sz_answer){.status = status};
     add(txn, SZ_S("content-type"), SZ_S("application/problem+json"));
     add(txn, SZ_S("cache-control"), SZ_S("no-store"));
     add(txn, SZ_S("x-subzero-reason"), sz_cstr(row->name));
     if (wants_challenge(reason))
         add(txn, SZ_S("www-authenticate"), challenge(txn, reason));
-    if (row->status == 503 || row->status == 429)
+    if (status == 503 || status == 429)
         add(txn, SZ_S("retry-after"), retry_after(txn, reason));
     if (reason == SZ_REASON_method_not_allowed)
         add(txn, SZ_S("allow"), txn->match.allow);
-    txn->answer.body = problem_body(txn, row, detail);
-    txn->answer.status = dialect_status(txn, row->status);
+    txn->answer.body = problem_body(txn, row, status, detail);
+    txn->answer.status = dialect_status(txn, status);
     /* After these the bytes on the connection may not mean what they seem to mean. */
     txn->answer.close =
         reason == SZ_REASON_bad_request || reason == SZ_REASON_headers_too_large || reason == SZ_REASON_body_too_large;
+}
+
+void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
+{
+    sz_answer_problem_as(txn, reason, sz_reason_row(reason)->status, detail);
 }
 
 void sz_answer_decide_allow(struct sz_txn *txn)

@@ -61,6 +61,8 @@ enum sz_reason sz_identity_headers(struct sz_txn *txn, bool all, struct sz_heade
 enum sz_reason sz_assertion_add(struct sz_txn *txn, struct sz_headers *out);
 /* answer.c */
 void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail);
+/* With another status than the reason's own. */
+void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail);
 void sz_answer_decide_allow(struct sz_txn *txn);
 /* cors.c: Access-Control-* and Vary into txn->respond; the preflight's answer. */
 void sz_cors_respond(struct sz_txn *txn, const struct sz_conf_cors *cors, struct sz_slice origin);

@@ -63,7 +63,7 @@ void sz_txn_end(struct sz_txn *txn)
     txn->magic = 0;
 }
 
-void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
+void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail)
 {
     if (txn->magic != MAGIC) {
         begin(txn);
@@ -74,5 +74,10 @@ void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detai
     txn->decision.reason = reason;
     txn->decision.route = txn->match.route;
     txn->proxy = false;
-    sz_answer_problem(txn, reason, detail);
+    sz_answer_problem_as(txn, reason, status, detail);
+}
+
+void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
+{
+    sz_txn_problem_as(txn, reason, sz_reason_row(reason)->status, detail);
 }

@@ -146,6 +146,8 @@ void sz_txn_end(struct sz_txn *txn);
  * (worker, pool and req set).
  */
 void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail);
+/* The same with another status than the reason's own. */
+void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail);
 
 /* What the access log and metrics need when the exchange is over. */
 struct sz_completion {
