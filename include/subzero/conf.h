@@ -171,6 +171,10 @@ struct sz_conf_cache {
     struct sz_span ttl, ttl_opaque;
     uint32_t negative_capacity;
     struct sz_span negative_ttl;
+    struct {
+        uint32_t capacity; /* 0: none are kept */
+        struct sz_span ttl, negative_ttl;
+    } decisions;
 };
 
 struct sz_conf_url {

@@ -93,6 +93,7 @@ void sz_build_process(struct sz_builder *b)
         .ttl = raw->cache.l1.ttl,
         .ttl_opaque = raw->cache.l1.ttl_opaque,
         .negative_capacity = raw->cache.negative.capacity,
+        .decisions = {raw->cache.decisions.capacity, raw->cache.decisions.ttl, raw->cache.decisions.negative_ttl},
         .negative_ttl = raw->cache.negative.ttl,
     };
     b->conf->log = (struct sz_conf_log){

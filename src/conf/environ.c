@@ -105,12 +105,25 @@ static void address(struct text *t)
     line(t, "PORT", "listen: [{address: ", text.s, "}]");
 }
 
+/* Identities, and room for two decisions about each. */
+static void caches(struct text *t)
+{
+    const char *value = variable("CACHE_CAPACITY");
+    uint64_t n = 50000;
+    struct sz_text twice;
+    optional(t, "CACHE_CAPACITY", "50000", "cache: {l1: {capacity: ", "},");
+    if (value != NULL && sz_parse_u64(sz_cstr(value), 500000, &n) != 0)
+        n = 50000; /* the line above is refused */
+    sz_text_set(&twice, "  decisions: {capacity: %llu}}", (unsigned long long)n * 2);
+    line(t, "CACHE_CAPACITY", twice.s, NULL, "");
+}
+
 static void write_text(struct text *t)
 {
     address(t);
     optional(t, "ADMIN_ADDRESS", "127.0.0.1:9901", "admin: {address: ", "}");
     optional(t, "WORKERS", "auto", "workers: ", "");
-    optional(t, "CACHE_CAPACITY", "50000", "cache: {l1: {capacity: ", "}}");
+    caches(t);
     if (variable("STATE_DIR") != NULL)
         line(t, "STATE_DIR", "state_dir: ", variable("STATE_DIR"), "");
     line(t, NULL, "issuers:", NULL, "");

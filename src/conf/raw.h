@@ -72,9 +72,15 @@ struct sz_raw_cache_l1 {
     uint32_t capacity;
     struct sz_span ttl, ttl_opaque;
 };
+struct sz_raw_cache_decisions {
+    struct sz_raw_head head;
+    uint32_t capacity;
+    struct sz_span ttl, negative_ttl;
+};
 struct sz_raw_cache {
     struct sz_raw_head head;
     struct sz_raw_cache_l1 l1, negative;
+    struct sz_raw_cache_decisions decisions;
 };
 struct sz_raw_http {
     struct sz_raw_head head;

@@ -261,11 +261,26 @@ static const struct sz_field negative_fields[] = {
 static const struct sz_object negative_object = {"cache.negative", sizeof(ROW_AT), negative_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_cache_decisions
+static const struct sz_field decisions_fields[] = {
+    COUNT("capacity", capacity, RESTART, "100000", 0, 1000000,
+          "answers kept; fixed memory, 26 bytes each when used. 0: none are kept"),
+    SPAN("ttl", ttl, 0, "10s", 0, SEC(3600),
+         "how long a yes is kept: a grant that was taken away in a remote store is believed for so long. 0: not kept"),
+    SPAN("negative_ttl", negative_ttl, 0, "2s", 0, SEC(3600),
+         "how long a no is kept: a grant that was given is not seen for so long. 0: not kept"),
+    END};
+static const struct sz_object decisions_object = {"cache.decisions", sizeof(ROW_AT), decisions_fields};
+#undef ROW_AT
+
 #define ROW_AT struct sz_raw_cache
 static const struct sz_field cache_fields[] = {
     OBJECT("l1", l1, 0, l1_object, "verified tokens, in the process"),
     OBJECT("negative", negative, 0, negative_object, "rejected tokens, in the process"),
-    LATER("l2", "verified tokens in Redis"), LATER("decisions", "answers of the authorization engine"), END};
+    LATER("l2", "verified tokens in Redis"),
+    OBJECT("decisions", decisions, 0, decisions_object,
+           "answers about relations, in the process; what the embedded engine answers within 32 steps is not kept"),
+    END};
 static const struct sz_object cache_object = {"cache", sizeof(ROW_AT), cache_fields};
 #undef ROW_AT
 

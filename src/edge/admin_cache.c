@@ -3,6 +3,7 @@
 #include "edge/respond.h"
 #include "edge/server.h"
 #include "subzero/cache.h"
+#include "subzero/decision.h"
 #include "subzero/log.h"
 
 static void add_stats(struct sz_buf *b, const char *kind, const struct sz_cache_stats *s)
@@ -20,7 +21,7 @@ static void add_stats(struct sz_buf *b, const char *kind, const struct sz_cache_
 void sz_admin_cache_stats(struct sz_admin_call *call)
 {
     struct sz_gate *gate = &call->server->gate;
-    struct sz_cache_stats tokens, rejects;
+    struct sz_cache_stats tokens, rejects, decisions;
     struct sz_buf body = {0};
 
     sz_token_cache_stats(gate->tokens, &tokens);
@@ -29,6 +30,11 @@ void sz_admin_cache_stats(struct sz_admin_call *call)
     add_stats(&body, "token", &tokens);
     sz_buf_printf(&body, ",");
     add_stats(&body, "negative", &rejects);
+    if (gate->decisions != NULL) {
+        sz_decisions_stats(gate->decisions, &decisions);
+        sz_buf_printf(&body, ",");
+        add_stats(&body, "decision", &decisions);
+    }
     sz_buf_printf(&body, "]}\n");
     sz_admin_send(call, 200, "application/json", sz_buf_slice(&body));
     sz_buf_fini(&body);
@@ -45,6 +51,8 @@ void sz_admin_cache_flush(struct sz_admin_call *call)
     }
     sz_token_cache_flush(gate->tokens);
     sz_reject_cache_flush(gate->rejects);
+    if (gate->decisions != NULL)
+        sz_decisions_flush(gate->decisions);
     sz_log(SZ_LOG_INFO, "admin", "caches flushed");
     sz_admin_send(call, 200, "application/json", SZ_S("{\"flushed\":[\"l1\"]}\n"));
 }

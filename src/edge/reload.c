@@ -11,6 +11,7 @@
 #include "edge/server.h"
 #include "edge/thread.h"
 #include "edge/tls.h"
+#include "subzero/decision.h"
 #include "subzero/log.h"
 
 struct job {
@@ -123,6 +124,10 @@ static void shorten_facts(struct sz_server *server, const struct sz_conf *next)
         sz_token_cache_flush(server->gate.tokens);
     if (next->cache.negative_ttl.us < was->negative_ttl.us)
         sz_reject_cache_flush(server->gate.rejects);
+    bool shorter = next->cache.decisions.ttl.us < was->decisions.ttl.us ||
+                   next->cache.decisions.negative_ttl.us < was->decisions.negative_ttl.us;
+    if (shorter && server->gate.decisions != NULL)
+        sz_decisions_flush(server->gate.decisions);
 }
 
 static void take(struct sz_server *server, struct job *job)
@@ -130,6 +135,7 @@ static void take(struct sz_server *server, struct job *job)
     shorten_facts(server, job->snapshot->conf);
     say_restart_needed(server, job->snapshot->conf);
     sz_providers_adopt(server->providers, job->snapshot->issuers, false);
+    sz_gate_adopt(&server->gate, job->snapshot);
     for (unsigned i = 0; i < server->threads_n; i++)
         send_swap(server->threads[i], job);
     sz_snapshot_unref(server->current);

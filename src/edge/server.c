@@ -45,6 +45,7 @@ struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_sou
         sz_server_free(&server);
         return NULL;
     }
+    sz_gate_adopt(&server->gate, snapshot);
     server->addresses = sz_addr_count_new();
     server->reloader = sz_reloader_new(server);
     sz_globalconf_init(server);

@@ -167,6 +167,7 @@ struct sz_gate {
     } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;
+    struct sz_decisions *decisions;   /* NULL: none are kept */
     struct sz_flights *key_flights;   /* one per source of keys that is waited for */
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
     _Atomic uint32_t in_flight;
@@ -194,5 +195,7 @@ struct sz_snapshot *sz_worker_snapshot(struct sz_worker *worker);
 
 int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache) SZ_MUST_CHECK;
 void sz_gate_fini(struct sz_gate *gate);
+/* A snapshot is about to be used, by nobody yet: its relation checks go through this gate's decision cache. */
+void sz_gate_adopt(struct sz_gate *gate, struct sz_snapshot *snapshot);
 
 #endif

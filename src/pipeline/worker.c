@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "pipeline/verify_queue.h"
+#include "subzero/decision.h"
 
 static struct sz_local_snapshot *hold(struct sz_snapshot *snapshot)
 {
@@ -80,7 +81,10 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
     register_series(gate);
     gate->token_flights = sz_flights_new(&(struct sz_flights_conf){
         .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_identity), .age = SZ_SEC(60)});
-    if (gate->tokens != NULL && gate->rejects != NULL)
+    bool decisions = cache->decisions.capacity > 0;
+    if (decisions)
+        gate->decisions = sz_decisions_new(cache->decisions.capacity);
+    if (gate->tokens != NULL && gate->rejects != NULL && (gate->decisions != NULL || !decisions))
         return 0;
     int error = errno != 0 ? errno : ENOMEM;
     sz_gate_fini(gate);
@@ -93,4 +97,16 @@ void sz_gate_fini(struct sz_gate *gate)
     sz_reject_cache_free(&gate->rejects);
     sz_flights_free(&gate->key_flights);
     sz_flights_free(&gate->token_flights);
+    sz_decisions_free(&gate->decisions);
+}
+
+void sz_gate_adopt(struct sz_gate *gate, struct sz_snapshot *snapshot)
+{
+    const struct sz_conf *conf = snapshot->conf;
+    if (gate->decisions == NULL || snapshot->authz == NULL)
+        return;
+    snapshot->authz = sz_decisions_wrap(gate->decisions, snapshot->authz,
+                                        &(struct sz_decisions_conf){.ttl = conf->cache.decisions.ttl,
+                                                                    .negative_ttl = conf->cache.decisions.negative_ttl,
+                                                                    .work = conf->limits.request_timeout});
 }
