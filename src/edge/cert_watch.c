@@ -20,7 +20,8 @@ struct sz_cert_watch {
     pthread_mutex_t lock;
     pthread_cond_t wake;
     bool end;
-    uint64_t loaded; /* the state of the files that are in use, or that a reload was asked for */
+    struct sz_snapshot *snapshot; /* whose files are watched; one reference */
+    uint64_t loaded;              /* the state of the files that are in use, or that a reload was asked for */
     struct sz_msg changed;
     atomic_bool posted;
 };
@@ -49,29 +50,57 @@ static bool sleep_until_look(struct sz_cert_watch *watch)
     return end;
 }
 
+/* With a reference of its own: the files are looked at without the lock. */
+static struct sz_snapshot *watched(struct sz_cert_watch *watch)
+{
+    pthread_mutex_lock(&watch->lock);
+    struct sz_snapshot *snapshot = watch->snapshot;
+    sz_snapshot_ref(snapshot);
+    pthread_mutex_unlock(&watch->lock);
+    return snapshot;
+}
+
+/* True when they are not those that were loaded, and no reload has changed meanwhile what is watched. */
+static bool are_new(struct sz_cert_watch *watch, const struct sz_snapshot *snapshot, uint64_t now)
+{
+    pthread_mutex_lock(&watch->lock);
+    bool new = watch->snapshot == snapshot &&now != watch->loaded && !atomic_exchange(&watch->posted, true);
+    if (new)
+        watch->loaded = now;
+    pthread_mutex_unlock(&watch->lock);
+    return new;
+}
+
 static void *watch_main(void *arg)
 {
     struct sz_cert_watch *watch = arg;
-    const struct sz_conf *conf = watch->server->boot->conf;
-    uint64_t before = watch->loaded;
+    uint64_t before = 0;
     while (!sleep_until_look(watch)) {
-        uint64_t now = sz_tls_files_state(conf);
-        if (now != watch->loaded && now == before && !atomic_exchange(&watch->posted, true)) {
-            watch->loaded = now;
+        struct sz_snapshot *snapshot = watched(watch);
+        uint64_t now = sz_tls_files_state(watch->server, snapshot->conf);
+        if (now == before && are_new(watch, snapshot, now))
             sz_loop_post(watch->server->service->loop, &watch->changed);
-        }
         before = now;
+        sz_snapshot_unref(snapshot);
     }
     return NULL;
 }
 
-struct sz_cert_watch *sz_cert_watch_new(struct sz_server *server)
+static void release(struct sz_cert_watch *watch)
+{
+    pthread_cond_destroy(&watch->wake);
+    pthread_mutex_destroy(&watch->lock);
+    sz_snapshot_unref(watch->snapshot);
+    free(watch);
+}
+
+static void start(struct sz_server *server)
 {
     pthread_condattr_t attr;
-    if (!sz_tls_wants_watch(server->boot->conf))
-        return NULL;
     struct sz_cert_watch *watch = sz_xcalloc(1, sizeof(*watch));
     watch->server = server;
+    watch->snapshot = server->current;
+    sz_snapshot_ref(watch->snapshot);
     watch->loaded = sz_tls_set_files(server->tls);
     watch->changed.on_msg = on_changed;
     pthread_mutex_init(&watch->lock, NULL);
@@ -79,25 +108,41 @@ struct sz_cert_watch *sz_cert_watch_new(struct sz_server *server)
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&watch->wake, &attr);
     pthread_condattr_destroy(&attr);
-    if (pthread_create(&watch->thread, NULL, watch_main, watch) == 0)
-        return watch;
+    if (pthread_create(&watch->thread, NULL, watch_main, watch) == 0) {
+        server->certs = watch;
+        return;
+    }
     sz_server_note(server, "tls.watch: no thread for it; certificates are reloaded on SIGHUP alone");
-    free(watch);
-    return NULL;
+    release(watch);
 }
 
-void sz_cert_watch_free(struct sz_cert_watch **watchp)
+void sz_cert_watch_follow(struct sz_server *server)
 {
-    struct sz_cert_watch *watch = *watchp;
+    struct sz_cert_watch *watch = server->certs;
+    if (watch == NULL) {
+        if (sz_tls_wants_watch(server->current->conf))
+            start(server);
+        return;
+    }
+    pthread_mutex_lock(&watch->lock);
+    struct sz_snapshot *old = watch->snapshot;
+    watch->snapshot = server->current;
+    sz_snapshot_ref(watch->snapshot);
+    watch->loaded = sz_tls_set_files(server->tls);
+    pthread_mutex_unlock(&watch->lock);
+    sz_snapshot_unref(old);
+}
+
+void sz_cert_watch_end(struct sz_server *server)
+{
+    struct sz_cert_watch *watch = server->certs;
     if (watch == NULL)
         return;
-    *watchp = NULL;
+    server->certs = NULL;
     pthread_mutex_lock(&watch->lock);
     watch->end = true;
     pthread_cond_signal(&watch->wake);
     pthread_mutex_unlock(&watch->lock);
     pthread_join(watch->thread, NULL);
-    pthread_cond_destroy(&watch->wake);
-    pthread_mutex_destroy(&watch->lock);
-    free(watch);
+    release(watch);
 }

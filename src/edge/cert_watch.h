@@ -7,10 +7,9 @@
 #define SZ_EDGE_CERT_WATCH_H
 
 struct sz_server;
-struct sz_cert_watch;
 
-/* NULL when no listener asks for it. */
-struct sz_cert_watch *sz_cert_watch_new(struct sz_server *server);
-void sz_cert_watch_free(struct sz_cert_watch **watch);
+/* From the start, and again whenever a configuration was taken: watches what that one names, if it asks for it. */
+void sz_cert_watch_follow(struct sz_server *server);
+void sz_cert_watch_end(struct sz_server *server);
 
 #endif

@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "edge/cert_watch.h"
 #include "edge/proxy.h"
 #include "edge/server.h"
 #include "edge/thread.h"
@@ -142,6 +143,7 @@ static void take(struct sz_server *server, struct job *job)
     server->current = job->snapshot;
     sz_tls_set_unref(server->tls);
     server->tls = job->tls;
+    sz_cert_watch_follow(server);
     sz_upstream_tls_unref(job->upstream_tls);
     sz_log(SZ_LOG_INFO, "conf", "configuration reloaded from %.*s", SZ_FMT(server->current->conf->source));
 }

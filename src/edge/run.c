@@ -25,7 +25,6 @@ struct service { /* what only the main thread needs while it runs */
     int signals;
     struct sz_watch *watch;
     struct sz_timer hard_end;
-    struct sz_cert_watch *certs;
 };
 static struct service service;
 
@@ -182,7 +181,7 @@ static void end(struct sz_server *server)
         free(server->threads[i]);
     }
     free(server->threads);
-    sz_cert_watch_free(&service.certs);
+    sz_cert_watch_end(server);
     sz_timer_cancel(server->service->loop, &service.hard_end);
     sz_watch_free(&service.watch);
     close(service.signals);
@@ -220,7 +219,7 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
         sz_text_set(why, "cannot start: %s", server->tls == NULL ? "see the mistakes above" : strerror(-rc));
         return rc;
     }
-    service.certs = sz_cert_watch_new(server);
+    sz_cert_watch_follow(server);
     on_ready(server);
     sz_loop_run(server->service->loop);
     sz_log(SZ_LOG_INFO, "edge", "drained");

@@ -18,6 +18,7 @@
 struct sz_edge_thread;
 struct sz_tls_set;
 struct sz_reloader;
+struct sz_cert_watch;
 
 struct sz_server_series { /* counters of the edge, registered at the start */
     struct sz_series resets, refused_limit, refused_address, refused_proxy, refused_untrusted, refused_bodies;
@@ -63,6 +64,7 @@ struct sz_server {
     size_t buffered_max;
 
     struct sz_reloader *reloader;
+    struct sz_cert_watch *certs; /* NULL: nothing is watched */
     struct sz_http_shared *http;
     struct sz_providers *providers; /* the service thread's */
     bool keys_seen;                 /* once ready, an outage of a provider does not make it unready */

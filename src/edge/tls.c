@@ -98,7 +98,7 @@ struct sz_tls_set *sz_tls_set_new(struct sz_server *server, const struct sz_conf
 {
     size_t n = server->listeners_n;
     struct sz_tls_set *set = set_new(n);
-    set->files = sz_tls_files_state(conf);
+    set->files = sz_tls_files_state(server, conf);
     for (size_t i = 0; i < n; i++) {
         const struct sz_conf_listener *boot = server->listeners[i].conf;
         if (boot == NULL || !boot->tls.on)
@@ -209,12 +209,15 @@ uint64_t sz_tls_set_files(const struct sz_tls_set *set)
     return set->files;
 }
 
-uint64_t sz_tls_files_state(const struct sz_conf *conf)
+uint64_t sz_tls_files_state(const struct sz_server *server, const struct sz_conf *conf)
 {
     static const struct sz_key128 key = {{1}};
     struct sz_buf b = {0};
-    for (size_t i = 0; i < conf->listeners_n; i++) {
-        const struct sz_conf_tls *tls = &conf->listeners[i].tls;
+    for (size_t i = 0; i < server->listeners_n; i++) {
+        const struct sz_conf_listener *boot = server->listeners[i].conf;
+        if (boot == NULL || !boot->tls.on)
+            continue;
+        const struct sz_conf_tls *tls = &now_called(conf, boot)->tls;
         if (!tls->watch)
             continue;
         for (size_t k = 0; k < tls->certs_n; k++) {

@@ -35,8 +35,11 @@ struct sz_tls_expiry {
 };
 bool sz_tls_first_expiry(const struct sz_tls_set *set, struct sz_tls_expiry *out);
 
-/* Hash over the metadata of every file of the set: changes when one is replaced. Blocking. */
-uint64_t sz_tls_files_state(const struct sz_conf *conf);
+/*
+ * Hash over the metadata of the watched files of which sz_tls_set_new would make a set: changes when one is replaced.
+ * Blocking.
+ */
+uint64_t sz_tls_files_state(const struct sz_server *server, const struct sz_conf *conf);
 /* That hash as it was just before the set's files were read: what is different now has not been loaded. */
 uint64_t sz_tls_set_files(const struct sz_tls_set *set);
 /* True when any listener has tls.watch. */

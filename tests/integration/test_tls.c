@@ -233,6 +233,47 @@ Test(tls, watched_certificates_are_reloaded_by_themselves, .init = setup, .fini 
     cr_expect_str_eq(cn, "renewed.example");
 }
 
+static bool comes_to_show(const char *name)
+{
+    char cn[64] = "";
+    for (int i = 0; i < 60 && strcmp(cn, name) != 0; i++) {
+        usleep(200000);
+        ask(&(struct tls_options){.sni = NULL}, g.port, GET("127.0.0.1"), cn, sizeof(cn));
+    }
+    return strcmp(cn, name) == 0;
+}
+
+#define NAMED(file, watch)                                                                                       \
+    "listen:\n  - {address: \"127.0.0.1:{port}\", tls: {certificate: \"{dir}/" file ".pem\", key: \"{dir}/" file \
+    ".key\"" watch "}}\n" HEAD PUBLIC
+
+/* Nothing was watched at the start; then what a reload names is, and no longer what an earlier one did. */
+Test(tls, a_reload_changes_what_is_watched, .init = setup, .fini = teardown, .timeout = 90)
+{
+    struct cert first, second, third;
+    cert_leaf(&first, "first", &ca, "IP:127.0.0.1", 90);
+    cert_leaf(&second, "second", &ca, "IP:127.0.0.1", 90);
+    cert_leaf(&third, "third", &ca, "IP:127.0.0.1", 90);
+    cr_assert(gateway_start(&g, NAMED("a.example", ""), upstream_port(upstream)));
+    gateway_rewrite(&g, NAMED("b.example", ", watch: true"));
+    cr_assert(gateway_reload(&g));
+    cert_replace(&b, &first);
+    cr_expect(comes_to_show("first"), "files that the first reload named are not watched");
+    gateway_rewrite(&g, NAMED("a.example", ", watch: true"));
+    cr_assert(gateway_reload(&g));
+    cert_replace(&a, &second);
+    cr_expect(comes_to_show("second"), "files that the second reload named are not watched");
+
+    size_t n;
+    char *before = file_read(g.proc.log, &n);
+    cert_replace(&b, &third);
+    sleep(6); /* three looks */
+    char *after = file_read(g.proc.log, &n);
+    cr_expect_null(strstr(after + strlen(before), "reload"), "files that nobody names any more are watched");
+    free(before);
+    free(after);
+}
+
 Test(tls, a_bound_token_needs_the_certificate_of_this_connection, .init = setup, .fini = teardown, .timeout = 60)
 {
     static struct issuer issuer;
