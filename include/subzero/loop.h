@@ -74,7 +74,8 @@ enum { SZ_READ = 1, SZ_WRITE = 2 };
 struct sz_watch;
 struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(void *arg, int fd, unsigned events),
                               void *arg);
-void sz_watch_set(struct sz_watch *watch, unsigned events); /* what to wait for from now on; 0 = nothing */
+/* What to wait for from now on; 0 = nothing.  Where the kernel has no room for it, it is asked again every 20 ms. */
+void sz_watch_set(struct sz_watch *watch, unsigned events);
 void sz_watch_free(struct sz_watch **watch);                /* does not close fd */
 
 /*

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <time.h> /* struct timespec */
 
 #include "edge/cert_watch.h"
 #include "edge/proxy.h"
@@ -220,22 +221,34 @@ struct sz_reloader *sz_reloader_new(struct sz_server *server)
     return reloader;
 }
 
-/* What was being built when the process was told to end is dropped. */
+/* What was being built when the process was told to end. */
+static void drop(struct job *job)
+{
+    if (job->snapshot != NULL) {
+        sz_snapshot_unref(job->snapshot);
+        sz_upstream_tls_unref(job->upstream_tls);
+    }
+    sz_tls_set_unref(job->tls);
+    sz_mistakes_fini(&job->mistakes);
+    free(job);
+}
+
+bool sz_reload_wait(struct sz_reloader *reloader, struct sz_mono end)
+{
+    struct timespec at = {.tv_sec = end.us / 1000000, .tv_nsec = end.us % 1000000 * 1000};
+    struct job *job = reloader->running;
+    if (job == NULL || pthread_clockjoin_np(job->thread, NULL, CLOCK_MONOTONIC, &at) != 0)
+        return job == NULL;
+    drop(job);
+    reloader->running = NULL;
+    return true;
+}
+
 void sz_reloader_free(struct sz_reloader **reloader)
 {
     if (*reloader == NULL)
         return;
-    struct job *job = (*reloader)->running;
-    if (job != NULL) {
-        pthread_join(job->thread, NULL);
-        if (job->snapshot != NULL) {
-            sz_snapshot_unref(job->snapshot);
-            sz_upstream_tls_unref(job->upstream_tls);
-        }
-        sz_tls_set_unref(job->tls);
-        sz_mistakes_fini(&job->mistakes);
-        free(job);
-    }
+    SZ_ASSERT((*reloader)->running == NULL);
     free(*reloader);
     *reloader = NULL;
 }

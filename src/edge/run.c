@@ -52,14 +52,19 @@ static void *worker_main(void *arg)
     return NULL;
 }
 
-/* Connections that will not end: the promise of limits.drain goes before theirs. */
+/* Something will not end: the promise of limits.drain goes before it. */
+static void end_now(void)
+{
+    sz_log_stop();
+    _exit(0);
+}
+
 static void on_hard_end(struct sz_timer *timer)
 {
     (void)timer;
     sz_log(SZ_LOG_WARN, "edge", "the drain took longer than limits.drain: %u connections are cut",
            atomic_load(&service.server->connections));
-    sz_log_stop();
-    _exit(0);
+    end_now();
 }
 
 static void on_drain(struct sz_msg *msg, struct sz_loop *loop)
@@ -75,8 +80,7 @@ void sz_server_drain(struct sz_server *server)
 
     if (atomic_exchange(&server->gate.draining, true)) {
         sz_log(SZ_LOG_WARN, "edge", "told twice to stop: ending now");
-        sz_log_stop();
-        _exit(0);
+        end_now();
     }
     sz_log(SZ_LOG_INFO, "edge", "draining: no new connections, at most %lld ms for what has begun",
            (long long)(most.us / 1000));
@@ -175,7 +179,11 @@ static int start_threads(struct sz_server *server)
 
 static void end(struct sz_server *server)
 {
-    sz_reloader_free(&server->reloader); /* its thread posts to the service loop */
+    /* Its thread posts to the service loop. */
+    if (!sz_reload_wait(server->reloader, service.hard_end.at)) {
+        sz_log(SZ_LOG_WARN, "edge", "the drain took longer than limits.drain: a reload is left that waits for a file");
+        end_now();
+    }
     for (unsigned i = 0; i < server->threads_n; i++) {
         pthread_join(server->threads[i]->id, NULL);
         free(server->threads[i]);

@@ -5,6 +5,9 @@
  *
  * epoll answers with pointers to watches, up to a batch at a time.  A watch freed from a
  * callback may have an answer further down the same batch, so it only dies after it.
+ *
+ * A kernel without memory, or a user with too many watches, is the world's fault and not ours: the watch is asked for
+ * again and again, and until then it is a descriptor on which nothing happens, which every owner has a time limit for.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -13,15 +16,39 @@
 #include "loop/loop.h"
 
 enum { BATCH = 64 };
+#define RETRY SZ_MS(20)
 
 struct sz_watch {
     struct sz_loop *loop;
     int fd;
-    unsigned wanted; /* SZ_READ | SZ_WRITE; 0 = not in epoll, or freed */
+    unsigned wanted;       /* SZ_READ | SZ_WRITE; 0 = nothing, or freed */
+    unsigned held;         /* what epoll has of that; 0 = not in it */
+    struct sz_timer retry; /* epoll had no room for it */
     void (*on_ready)(void *arg, int fd, unsigned events);
     void *arg;
     struct sz_watch *next_dead;
 };
+
+static void apply(struct sz_watch *watch)
+{
+    struct epoll_event wanted = {.data.ptr = watch};
+    wanted.events = ((watch->wanted & SZ_READ) != 0 ? EPOLLIN : 0u) | ((watch->wanted & SZ_WRITE) != 0 ? EPOLLOUT : 0u);
+    /* Taken out rather than set to nothing: epoll would go on reporting a hang-up. */
+    int op = watch->wanted == 0 ? EPOLL_CTL_DEL : watch->held == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
+    int rc = epoll_ctl(watch->loop->epoll, op, watch->fd, &wanted);
+    /* Leaving is allowed to fail: a descriptor that was closed first has left by itself. */
+    if (rc == 0 || op == EPOLL_CTL_DEL) {
+        watch->held = watch->wanted;
+        return;
+    }
+    SZ_ASSERT(errno == ENOMEM || errno == ENOSPC);
+    sz_timer_start(watch->loop, &watch->retry, sz_after(sz_loop_now(watch->loop), RETRY));
+}
+
+static void on_retry(struct sz_timer *timer)
+{
+    apply(SZ_CONTAINER(timer, struct sz_watch, retry));
+}
 
 struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(void *arg, int fd, unsigned events),
                               void *arg)
@@ -31,6 +58,7 @@ struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(voi
     watch->fd = fd;
     watch->on_ready = on_ready;
     watch->arg = arg;
+    watch->retry.on_fire = on_retry;
     return watch;
 }
 
@@ -38,14 +66,10 @@ void sz_watch_set(struct sz_watch *watch, unsigned events)
 {
     if (events == watch->wanted)
         return;
-    struct epoll_event wanted = {.data.ptr = watch};
-    wanted.events = ((events & SZ_READ) != 0 ? EPOLLIN : 0u) | ((events & SZ_WRITE) != 0 ? EPOLLOUT : 0u);
-    /* Taken out rather than set to nothing: epoll would go on reporting a hang-up. */
-    int op = events == 0 ? EPOLL_CTL_DEL : watch->wanted == 0 ? EPOLL_CTL_ADD : EPOLL_CTL_MOD;
     watch->wanted = events;
-    int rc = epoll_ctl(watch->loop->epoll, op, watch->fd, &wanted);
-    /* Leaving is allowed to fail: a descriptor that was closed first has left by itself. */
-    SZ_ASSERT(rc == 0 || op == EPOLL_CTL_DEL);
+    sz_timer_cancel(watch->loop, &watch->retry);
+    if (watch->held != watch->wanted)
+        apply(watch);
 }
 
 void sz_watch_free(struct sz_watch **watch)

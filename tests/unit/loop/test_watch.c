@@ -1,9 +1,23 @@
-/* watch.c: freed in its own callback, freed by a neighbour, changed in the same batch, closed too early. */
+/* watch.c: freed in its own callback, freed by a neighbour, changed in the same batch, closed too early, no room. */
 #include <criterion/criterion.h>
+#include <errno.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "fake/loop.h"
+
+/* Stands in for libc's: an errno here, and the kernel is as one that has no room. */
+static int refusal;
+
+int epoll_ctl(int epoll, int op, int fd, struct epoll_event *event)
+{
+    if (refusal == 0 || op == EPOLL_CTL_DEL)
+        return (int)syscall(SYS_epoll_ctl, epoll, op, fd, event);
+    errno = refusal;
+    return -1;
+}
 
 static struct sz_loop *loop;
 static int pair[2], second[2];
@@ -169,5 +183,58 @@ Test(watch, a_descriptor_closed_first_is_forgiven)
     close(fd);
     sz_watch_free(&s.watch);
     fake_loop_run_once(loop);
+    cr_expect_eq(s.calls, 0);
+}
+
+/* ---- a kernel that has no room ----------------------------------------------------------------------------------- */
+
+Test(watch, asked_for_again_when_there_was_no_room)
+{
+    struct seen s = {0};
+    s.watch = sz_watch_new(loop, pair[0], on_ready, &s);
+    write_byte(pair[1]);
+    refusal = ENOSPC;
+    sz_watch_set(s.watch, SZ_READ);
+    fake_loop_run_for(loop, SZ_MS(200));
+    cr_expect_eq(s.calls, 0);
+    refusal = 0;
+    fake_loop_run_for(loop, SZ_MS(21));
+    fake_loop_run_once(loop);
+    cr_expect_geq(s.calls, 1);
+    cr_expect_eq(s.events, SZ_READ);
+    sz_watch_free(&s.watch);
+}
+
+/* The old events stand until the new ones are taken; what was silenced meanwhile stays silent. */
+Test(watch, changed_while_there_is_no_room)
+{
+    struct seen s = {0};
+    s.watch = sz_watch_new(loop, pair[0], on_ready, &s);
+    sz_watch_set(s.watch, SZ_READ);
+    refusal = ENOMEM;
+    sz_watch_set(s.watch, SZ_READ | SZ_WRITE);
+    fake_loop_run_once(loop);
+    cr_expect_eq(s.calls, 0);
+    sz_watch_set(s.watch, 0);
+    refusal = 0;
+    fake_loop_run_for(loop, SZ_MS(100));
+    write_byte(pair[1]);
+    fake_loop_run_once(loop);
+    cr_expect_eq(s.calls, 0);
+    sz_watch_set(s.watch, SZ_WRITE);
+    fake_loop_run_once(loop);
+    cr_expect_eq(s.events, SZ_WRITE);
+    sz_watch_free(&s.watch);
+}
+
+Test(watch, freed_while_there_is_no_room)
+{
+    struct seen s = {0};
+    s.watch = sz_watch_new(loop, pair[0], on_ready, &s);
+    refusal = ENOSPC;
+    sz_watch_set(s.watch, SZ_READ);
+    sz_watch_free(&s.watch);
+    refusal = 0;
+    fake_loop_run_for(loop, SZ_MS(100));
     cr_expect_eq(s.calls, 0);
 }
