@@ -8,6 +8,7 @@
 
 #include "fga/engine/engine.h"
 #include "fga/engine/model_file.h"
+#include "fga/engine/validate.h"
 #include "subzero/conf.h"
 #include "subzero/crypto.h"
 #include "subzero/fga.h"
@@ -83,6 +84,21 @@ static void destroy(struct sz_authz *authz)
     free(e);
 }
 
+static bool vet(struct sz_authz *authz, const struct sz_tuple_key *example, bool tuple, struct sz_text *why)
+{
+    struct embedded *e = SZ_CONTAINER(authz, struct embedded, authz);
+    struct sz_tuple_ids ids;
+    void *context = NULL;
+    return tuple ? sz_tuple_check(e->program, example, &ids, &context, why) == SZ_TUPLE_OK
+                 : sz_key_check(e->program, example, &ids, why) == SZ_TUPLE_OK;
+}
+
+static void explain(struct sz_authz *authz, const struct sz_check *check, struct sz_buf *out)
+{
+    struct embedded *e = SZ_CONTAINER(authz, struct embedded, authz);
+    sz_engine_explain(e->engine, e->program, check, out);
+}
+
 struct load {
     struct sz_loader *loader;
     struct sz_text *why;
@@ -106,7 +122,13 @@ static struct sz_authz *open_with(struct sz_model *m, const char *tuples_name, s
     struct embedded *e = sz_xcalloc(1, sizeof(*e));
     struct sz_fault fault;
     struct sz_text parse;
-    e->authz = (struct sz_authz){.start = start, .cancel = cancel, .free = destroy, .quick = quick, .epoch = epoch};
+    e->authz = (struct sz_authz){.start = start,
+                                 .cancel = cancel,
+                                 .free = destroy,
+                                 .quick = quick,
+                                 .epoch = epoch,
+                                 .vet = vet,
+                                 .explain = explain};
     sz_random(&e->instance, sizeof(e->instance));
     e->engine = sz_engine_new();
     e->program = sz_engine_add_model(e->engine, m, &fault);

@@ -58,6 +58,10 @@ struct sz_conf_tls {
     enum sz_client_auth client_auth;
     bool watch; /* reload when the files change */
 };
+struct sz_api_key {
+    struct sz_slice key;  /* a secret */
+    struct sz_slice name; /* who has it, for logs; SZ_NONE: nobody said */
+};
 struct sz_conf_listener {
     struct sz_slice address; /* as written, also the metric label */
     struct sz_addr ip;
@@ -67,7 +71,9 @@ struct sz_conf_listener {
     bool h2c;                /* protocol: h2c */
     bool proxy_protocol;
     struct sz_conf_tls tls;
-    uint64_t request_body; /* bytes; <= limits.request_body */
+    uint64_t request_body;         /* bytes; <= limits.request_body */
+    const struct sz_api_key *keys; /* mode api: any of them opens it; none: loopback alone */
+    size_t keys_n;
 };
 struct sz_conf_admin {
     bool on;

@@ -77,6 +77,15 @@ struct sz_authz {
     int (*quick)(struct sz_authz *authz, const struct sz_check *check, struct sz_authz_op *op);
     /* Names the state that answers are given from: one given under another name is not to be used any more. */
     uint64_t (*epoch)(struct sz_authz *authz);
+
+    /* The rest is NULL where the model is not in this process.  Blocking: at the start and in commands. */
+    /*
+     * Would the model understand such a question, or take such a tuple?  An example with made-up ids.  False: *why
+     * names the type or relation that it does not have, or what is wrong with the tuple.
+     */
+    bool (*vet)(struct sz_authz *authz, const struct sz_tuple_key *example, bool tuple, struct sz_text *why);
+    /* Through which tuples, or what was looked at in vain: indented text for a person. */
+    void (*explain)(struct sz_authz *authz, const struct sz_check *check, struct sz_buf *out);
 };
 
 static inline int sz_authz_start(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check,

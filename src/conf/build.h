@@ -31,6 +31,8 @@ int sz_words_add(struct sz_builder *b, struct sz_words *words, struct sz_slice w
 int sz_claim_slot(struct sz_builder *b, const struct sz_node *at, struct sz_slice name);
 
 void sz_build_listeners(struct sz_builder *b);
+/* One listener's keys, and what mode api needs; its address is known. */
+void sz_build_api(struct sz_builder *b, const struct sz_raw_listener *raw, struct sz_conf_listener *out);
 void sz_build_admin(struct sz_builder *b);
 void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, fga, assertion */
 void sz_build_issuers(struct sz_builder *b);

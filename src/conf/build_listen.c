@@ -109,6 +109,7 @@ static void listener(struct sz_builder *b, const struct sz_raw_listener *raw, st
     if (own)
         check_body(b, node, raw->request_body);
     check_mode(b, raw);
+    sz_build_api(b, raw, out);
 }
 
 /* Two that would bind the same port; the wildcard address takes it from all others of its family. */

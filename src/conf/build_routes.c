@@ -136,8 +136,21 @@ static void switches(struct sz_builder *b, const struct sz_raw_route *raw, struc
                    "'request_body' is larger than 'limits.request_body'; raise that one");
 }
 
+/* An api listener asks no route. */
+static bool needs_routes(const struct sz_builder *b)
+{
+    for (size_t i = 0; i < b->conf->listeners_n; i++) {
+        if (b->conf->listeners[i].mode != SZ_MODE_API)
+            return true;
+    }
+    return b->conf->listeners_n == 0;
+}
+
 void sz_build_routes(struct sz_builder *b)
 {
+    if (b->raw->head.node != NULL && sz_node_get(b->raw->head.node, "routes") == NULL && needs_routes(b))
+        sz_mistake(b->l, b->raw->head.node,
+                   "the configuration needs 'routes': what is let through; all else is refused");
     const struct sz_raw_route *raw = b->raw->routes.v;
     size_t n = b->raw->routes.n;
     struct sz_conf_route *v = sz_pool_zalloc(b->l->pool, n * sizeof(*v));

@@ -30,6 +30,7 @@ struct sz_raw_listener {
     struct sz_raw_tls tls;
     bool proxy_protocol;
     uint64_t request_body;
+    struct sz_raw_secret keys;
 };
 struct sz_raw_admin {
     struct sz_raw_head head;

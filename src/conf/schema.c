@@ -83,7 +83,7 @@
 /* ---- listen, admin ------------------------------------------------------------------------------ */
 
 static const struct sz_choice modes[] = {
-    {"proxy", SZ_MODE_PROXY, false}, {"decide", SZ_MODE_DECIDE, false}, {"api", SZ_MODE_API, true}, {NULL, 0, false}};
+    {"proxy", SZ_MODE_PROXY, false}, {"decide", SZ_MODE_DECIDE, false}, {"api", SZ_MODE_API, false}, {NULL, 0, false}};
 static const struct sz_choice dialects[] = {
     {"nginx", SZ_DIALECT_NGINX, false}, {"traefik", SZ_DIALECT_TRAEFIK, false}, {"caddy", SZ_DIALECT_CADDY, false},
     {"envoy", SZ_DIALECT_ENVOY, false}, {"haproxy", SZ_DIALECT_HAPROXY, false}, {NULL, 0, false}};
@@ -117,7 +117,9 @@ static const struct sz_object tls_object = {"tls", sizeof(ROW_AT), tls_fields};
 static const struct sz_field listener_fields[] = {
     TEXT("address", address, REQUIRED, NULL, "where to listen: `address:port`, IPv6 in brackets"),
     ENUM("mode", mode, 0, "proxy", modes,
-         "`proxy` sends allowed requests upstream; `decide` answers a front proxy that asks (forward-auth)"),
+         "`proxy` sends allowed requests upstream; `decide` answers a front proxy that asks (forward-auth); `api` "
+         "answers "
+         "services that ask for relations: `POST /authz/check` and AuthZEN"),
     ENUM("dialect", dialect, 0, NULL, dialects,
          "whose question a `decide` listener answers; that dialect's headers alone are read. Required there"),
     ENUM("protocol", protocol, 0, NULL, protocols,
@@ -127,7 +129,9 @@ static const struct sz_field listener_fields[] = {
          "expect the PROXY protocol (v1 or v2) from `trusted_proxies`, and take the client's address from it"),
     SIZE("request_body", request_body, 0, NULL, 0, MIB(1024),
          "largest request body here; at most `limits.request_body`"),
-    LATER("keys_file", "bearer keys of a listener in mode `api`"),
+    SECRET("keys_file", keys, 0,
+           "file with the bearer keys of an `api` listener, one a line, each with an optional name behind a blank; "
+           "needed unless the address is a loopback one"),
     END};
 static const struct sz_object listener_object = {"a listener", sizeof(ROW_AT), listener_fields};
 #undef ROW_AT
@@ -511,7 +515,8 @@ static const struct sz_field root_fields[] = {
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
-    LIST("routes", routes, REQUIRED, 20000, route_object, "what is let through; all else is refused"),
+    LIST("routes", routes, 0, 20000, route_object,
+         "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
     LATER("redis", "shared cache and limits"),
     LATER("rate_limits", "limits per tenant or address"),
     LATER("threat", "threat scoring"),

@@ -4,6 +4,7 @@
  */
 #include "edge/exchange.h"
 
+#include "edge/api_ask.h"
 #include "edge/bodies.h"
 #include "edge/connection.h"
 #include "edge/respond.h"
@@ -27,6 +28,8 @@ static void on_dispose(void *arg)
     sz_defer_cancel(&x->hop);
     if (x->proxy != NULL)
         sz_proxy_detach(x);
+    if (x->asking != NULL)
+        sz_api_ask_cancel(x->asking);
     if (x->txn.snapshot != NULL) { /* judged or at least refused */
         struct sz_completion completion = {
             .status = (unsigned)x->req->res.status,

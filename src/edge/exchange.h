@@ -25,6 +25,7 @@ struct sz_exchange {
     struct sz_edge_thread *thread;
     struct sz_conn *conn;
     struct sz_proxy_call *proxy; /* NULL: none */
+    struct sz_api_ask *asking;   /* what an api call waits for; NULL: nothing */
     struct sz_defer hop;         /* HTTP/2: the zero-timeout hop before work starts */
     bool counted;                /* in gate.in_flight */
     bool complete;               /* the whole response was handed to h2o (the proxy sets it with its last piece) */

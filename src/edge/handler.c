@@ -2,6 +2,7 @@
  * From h2o to the pipeline and back.
  *
  *   on_req ─▶ room for one more? ─▶ strict head ─▶ (decide: the caller's dialect) ─▶ sz_txn_start ─▶ proxy | answer
+ *                                                          │            (api: sz_api_serve ─▶ answer)
  *                                                     HTTP/2: one hop of the loop first ─┘
  *
  * Over HTTP/2 no work starts inside this callback: a client that opens and resets streams as fast as it can then only
@@ -9,6 +10,7 @@
  */
 #include "edge/handler.h"
 
+#include "edge/api.h"
 #include "edge/connection.h"
 #include "edge/dialect.h"
 #include "edge/refuse.h"
@@ -34,6 +36,10 @@ static void on_finished(struct sz_txn *txn)
 
 static void start(struct sz_exchange *x)
 {
+    if (x->txn.req.listener->mode == SZ_MODE_API) {
+        sz_api_serve(x);
+        return;
+    }
     x->txn.on_finished = on_finished;
     if (sz_txn_start(&x->txn) == SZ_STEP_FINISHED)
         finish(x);

@@ -29,6 +29,7 @@ static void fill_identity(const struct sz_txn *txn, struct sz_access *line)
 {
     const struct sz_identity *id = txn->identity;
     const struct sz_conf_issuer *issuer = sz_txn_issuer(txn);
+    line->client = txn->caller;
     if (issuer == NULL)
         return;
     line->subject = sz_identity_text(id, id->subject);
@@ -66,8 +67,12 @@ static void write_line(const struct sz_txn *txn, const struct sz_completion *com
 static void measure(const struct sz_txn *txn, struct sz_span duration)
 {
     const struct sz_worker *worker = txn->worker;
-    bool decide = txn->req.listener != NULL && txn->req.listener->mode == SZ_MODE_DECIDE;
-    sz_observe(worker->index, decide ? worker->gate->series.decide : worker->gate->series.proxy, duration);
+    enum sz_listen_mode mode = txn->req.listener != NULL ? txn->req.listener->mode : SZ_MODE_PROXY;
+    sz_observe(worker->index,
+               mode == SZ_MODE_DECIDE ? worker->gate->series.decide
+               : mode == SZ_MODE_API  ? worker->gate->series.authz
+                                      : worker->gate->series.proxy,
+               duration);
     if (txn->identified.us != 0)
         sz_observe(worker->index, worker->gate->series.auth, sz_between(txn->started, txn->identified));
     if (txn->answered.us != 0)

@@ -21,15 +21,21 @@ static bool is_request_id(struct sz_slice id)
 }
 
 /*
- * A trusted peer's id is kept, so that one request has one name across hops; anybody else gets a fresh one.  The number
- * grows either way: trace ids and the sampling of the log are made from it.
+ * A trusted peer's id is kept, so that one request has one name across hops, and on an api listener that of whoever
+ * asks (AuthZEN has it echoed); anybody else gets a fresh one.  The number grows either way: trace ids and the sampling
+ * of the log are made from it.
  */
+static bool may_name_it(const struct sz_txn *txn)
+{
+    return txn->from.peer_trusted || (txn->req.listener != NULL && txn->req.listener->mode == SZ_MODE_API);
+}
+
 void sz_request_id(struct sz_txn *txn)
 {
     uint64_t seq = ++txn->worker->request_seq;
     unsigned count = 0;
     struct sz_slice given = SZ_NONE;
-    if (txn->from.peer_trusted)
+    if (may_name_it(txn))
         given = sz_headers_get(&txn->req.headers, SZ_S("x-request-id"), &count);
     if (count == 1 && is_request_id(given)) {
         txn->request_id = given;
@@ -104,20 +110,23 @@ static enum sz_step match_route(struct sz_txn *txn)
     return sz_pass(txn);
 }
 
-enum sz_step sz_stage_admit(struct sz_txn *txn)
+enum sz_reason sz_admit_target(struct sz_txn *txn, const char **why)
 {
     const struct sz_conf *conf = txn->snapshot->conf;
-    const char *why = NULL;
     sz_client_addr(&txn->req, &conf->trusted_proxies, &txn->from);
     sz_request_id(txn);
     txn->deadline = sz_after(txn->started, conf->limits.request_timeout);
     if (txn->req.listener->mode == SZ_MODE_DECIDE && !txn->from.peer_trusted)
-        return sz_refuse(txn, SZ_REASON_untrusted_peer);
-    int rc = sz_target_parse(txn->req.target, txn->pool, &txn->target, &why);
-    if (rc != 0) {
-        txn->detail = why;
-        return sz_refuse(txn, rc == SZ_TARGET_AMBIGUOUS ? SZ_REASON_ambiguous_path : SZ_REASON_bad_request);
-    }
+        return SZ_REASON_untrusted_peer;
+    int rc = sz_target_parse(txn->req.target, txn->pool, &txn->target, why);
+    return rc == 0 ? SZ_REASON_allowed : rc == SZ_TARGET_AMBIGUOUS ? SZ_REASON_ambiguous_path : SZ_REASON_bad_request;
+}
+
+enum sz_step sz_stage_admit(struct sz_txn *txn)
+{
+    enum sz_reason reason = sz_admit_target(txn, &txn->detail);
+    if (reason != SZ_REASON_allowed)
+        return sz_refuse(txn, reason);
     if (txn->target.asterisk && !sz_eq(txn->req.method, SZ_S("OPTIONS")))
         return sz_refuse(txn, SZ_REASON_bad_request);
     if (txn->req.listener->mode == SZ_MODE_DECIDE && !txn->target.was_canonical) {

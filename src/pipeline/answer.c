@@ -47,7 +47,8 @@ static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_r
 /* In whole seconds, at least one. */
 static struct sz_slice retry_after(struct sz_txn *txn, enum sz_reason reason)
 {
-    int64_t seconds = reason == SZ_REASON_identity_unavailable ? (txn->retry_after.us + 999999) / 1000000 : 0;
+    bool known = reason == SZ_REASON_identity_unavailable || reason == SZ_REASON_authz_unavailable;
+    int64_t seconds = known ? (txn->retry_after.us + 999999) / 1000000 : 0;
     return seconds <= 1 ? SZ_S("1") : sz_pool_printf(txn->pool, "%lld", (long long)seconds);
 }
 
@@ -84,6 +85,13 @@ void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned st
 void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
 {
     sz_answer_problem_as(txn, reason, sz_reason_row(reason)->status, detail);
+}
+
+void sz_answer_json(struct sz_txn *txn, struct sz_slice json)
+{
+    txn->answer = (struct sz_answer){.status = 200, .body = json};
+    add(txn, SZ_S("content-type"), SZ_S("application/json"));
+    add(txn, SZ_S("cache-control"), SZ_S("no-store"));
 }
 
 void sz_answer_decide_allow(struct sz_txn *txn)

@@ -39,6 +39,13 @@ static enum sz_step allow(struct sz_txn *txn)
     return sz_jump(txn, SZ_STAGE_commit);
 }
 
+/* An api listener lets nothing through: what is recorded is what its relations said. */
+void sz_txn_reply(struct sz_txn *txn, enum sz_reason reason, struct sz_slice json)
+{
+    record(txn, reason == SZ_REASON_allowed, reason);
+    sz_answer_json(txn, json);
+}
+
 enum sz_step sz_stage_decide(struct sz_txn *txn)
 {
     if (txn->preflight && !txn->refused) {

@@ -19,8 +19,12 @@ static void destroy(struct sz_snapshot *s)
     free(s);
 }
 
-static bool any_route_asks(const struct sz_conf *conf)
+static bool anybody_asks(const struct sz_conf *conf)
 {
+    for (size_t i = 0; i < conf->listeners_n; i++) {
+        if (conf->listeners[i].mode == SZ_MODE_API)
+            return true;
+    }
     for (size_t i = 0; i < conf->routes_n; i++) {
         if (conf->routes[i].authorize != SZ_AUTHORIZE_NONE)
             return true;
@@ -31,7 +35,7 @@ static bool any_route_asks(const struct sz_conf *conf)
 /* A file read whole, at start or reload; the model and tuple files have no secrets in them. */
 static int load_authz(struct sz_snapshot *s, struct sz_mistakes *m)
 {
-    if (!any_route_asks(s->conf))
+    if (!s->conf->fga.on || !anybody_asks(s->conf))
         return 0;
     struct sz_text why = {""};
     s->authz = sz_authz_embedded_open(&s->conf->fga, &why);

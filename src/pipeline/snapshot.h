@@ -23,7 +23,7 @@ struct sz_snapshot {
     atomic_uint refs;
     struct sz_conf *conf;
     struct sz_issuers *issuers;
-    struct sz_authz *authz;      /* NULL when no route asks */
+    struct sz_authz *authz;      /* NULL when nobody asks */
     struct sz_signer *assertion; /* signs X-Subzero-Assertion; NULL when off */
     struct sz_plan *plan;        /* what the hot path would otherwise compute per request */
     struct sz_arena arena;       /* owns the plan */

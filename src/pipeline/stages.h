@@ -45,6 +45,8 @@ static inline const struct sz_conf_issuer *sz_txn_issuer(const struct sz_txn *tx
 
 /* admit.c: also when the pipeline never ran, so that every answer has an id. */
 void sz_request_id(struct sz_txn *txn);
+/* admit.c: who asks, the request's id, its deadline and its canonical target; anything but `allowed` refuses it. */
+enum sz_reason sz_admit_target(struct sz_txn *txn, const char **why);
 /* authorize.c: the client left; what is being asked is not waited for. */
 void sz_authorize_cancel(struct sz_txn *txn);
 /*
@@ -64,6 +66,7 @@ void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *de
 /* With another status than the reason's own. */
 void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail);
 void sz_answer_decide_allow(struct sz_txn *txn);
+void sz_answer_json(struct sz_txn *txn, struct sz_slice json);
 /* cors.c: Access-Control-* and Vary into txn->respond; the preflight's answer. */
 void sz_cors_respond(struct sz_txn *txn, const struct sz_conf_cors *cors, struct sz_slice origin);
 void sz_cors_preflight(struct sz_txn *txn);

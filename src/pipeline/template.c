@@ -145,7 +145,7 @@ static bool breaks_id(uint8_t c)
     return c <= 0x20 || c == 0x7f || c == ':' || c == '#' || c == '@' || c == '*' || c == '%';
 }
 
-static void add_id(struct sz_buf *buf, struct sz_slice value)
+void sz_id_add(struct sz_buf *buf, struct sz_slice value)
 {
     for (size_t i = 0; i < value.n; i++) {
         if (breaks_id((uint8_t)value.p[i]))
@@ -167,7 +167,7 @@ static enum sz_render render(struct sz_txn *txn, const struct sz_template *tpl, 
         if (rc == SZ_RENDER_OK && id && !literal && value.text.n == 0)
             rc = SZ_RENDER_ABSENT; /* "document:" names nothing */
         if (rc == SZ_RENDER_OK && id && !literal)
-            add_id(&buf, value.text);
+            sz_id_add(&buf, value.text);
         else if (rc == SZ_RENDER_OK)
             sz_buf_adds(&buf, value.text);
     }

@@ -20,6 +20,8 @@ enum sz_render {
  * Result in request memory, at most `max` bytes.
  */
 enum sz_render sz_template_id(struct sz_txn *txn, const struct sz_template *tpl, size_t max, struct sz_slice *out);
+/* The same writing of a value from elsewhere. */
+void sz_id_add(struct sz_buf *buf, struct sz_slice value);
 /* As it is, for a header value (which is encoded afterwards). */
 enum sz_render sz_template_text(struct sz_txn *txn, const struct sz_template *tpl, size_t max, struct sz_slice *out);
 

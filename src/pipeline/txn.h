@@ -81,6 +81,7 @@ struct sz_txn {
     struct sz_worker *worker;
     struct sz_pool *pool;                    /* dies with the request */
     struct sz_request req;                   /* the edge */
+    struct sz_slice caller;                  /* the edge: whose key opened an api listener; SZ_NONE: unnamed */
     void (*on_finished)(struct sz_txn *txn); /* the edge; once, only after sz_txn_start returned PARKED */
     struct sz_mono started, deadline;
     struct sz_local_snapshot *held; /* counted until sz_txn_end */
@@ -104,9 +105,9 @@ struct sz_txn {
     struct sz_flight_wait flight;    /* what it waits for: a fetch of keys, the provider's word on the token */
     int flight_status;               /* what the flight ended with */
     bool keys_waited;                /* a fetch has been waited for: not for a second one */
-    struct sz_span retry_after;      /* with 503 identity_unavailable: when to come again; 0: unknown */
-    struct sz_mono identified;       /* when the identity was known; unset when it never was */
-    uint32_t verify_at;              /* slot in the verification queue + 1; 0 = not queued */
+    struct sz_span retry_after; /* with 503 identity_unavailable, authz_unavailable: when to come again; 0: unknown */
+    struct sz_mono identified;  /* when the identity was known; unset when it never was */
+    uint32_t verify_at;         /* slot in the verification queue + 1; 0 = not queued */
 
     /* authorize.c */
     struct sz_authz_op op;
@@ -148,6 +149,15 @@ void sz_txn_end(struct sz_txn *txn);
 void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail);
 /* The same with another status than the reason's own. */
 void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail);
+
+/*
+ * Api listeners ask no route: the edge opens a transaction, so that it has a snapshot, a request id, a canonical target
+ * and a deadline, asks what it has to ask, and closes it with a reply.  A positive result refuses the target as
+ * admit would: the reason, and *why.
+ */
+enum sz_reason sz_txn_open(struct sz_txn *txn, const char **why);
+/* Records what was decided (allowed: yes was the answer to all) and makes 200 with this JSON the answer. */
+void sz_txn_reply(struct sz_txn *txn, enum sz_reason reason, struct sz_slice json);
 
 /* What the access log and metrics need when the exchange is over. */
 struct sz_completion {

@@ -88,11 +88,41 @@ Test(mistakes, keys)
         {"fga: {mode: remote}\n", 1, 13, "'mode: remote' is not available in this version"},
         {"fga: {mode: embedded, api_url: x}\n", 1, 23, "'api_url' (a remote store) is not available"},
         {"cache: {l2: {ttl: 1s}}\n", 1, 9, "'l2' (verified tokens in Redis) is not available"},
-        {"listen: [{address: 127.0.0.1:1, mode: api}]\n", 1, 39, "'mode: api' is not available"},
         {"issuers: {a: {backchannel_logout: {}}}\n", 1, 15, "is not available"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check(cases[i].text, &cases[i], 0);
+}
+
+Test(mistakes, api_keys)
+{
+    static const struct {
+        const char *keys, *message; /* NULL: none */
+    } cases[] = {
+        {"a-key-of-many-characters\n", NULL},
+        {"# ours\n\na-key-of-many-characters billing\r\nanother-key-of-many shop", NULL},
+        {"\n# none\n", "has no key"},
+        {"short\n", "line 1: a key of less than 16 bytes"},
+        {"a-key-of-many-characters\na-key-of-many-characters x\n", "line 2: its key or its name is there already"},
+        {"a-key-of-many-characters x\nanother-key-of-many x\n", "line 2: its key or its name is there already"},
+        {"a-key-of-many-characters two names\n", "line 1: a line is a key"},
+        {"a-key-\xc3\xa4of-many-characters\n", "line 1: a line is a key"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++) {
+        struct conf_try t;
+        struct sz_buf text = {0};
+        sz_buf_printf(&text,
+                      "fga: {model: \"model\\n  schema 1.1\\ntype user\\n\"}\n"
+                      "listen: [{address: 127.0.0.1:80, mode: api, keys_file: %s}]\n%c",
+                      conf_write("keys", cases[i].keys, 0600), '\0');
+        conf_try(&t, text.p);
+        cr_expect_eq(conf_has(&t, 2, 56, cases[i].message != NULL ? cases[i].message : "'keys_file'"),
+                     cases[i].message != NULL, "case %zu: %s", i, conf_messages(&t));
+        cr_expect_eq(strstr(conf_messages(&t), "many"), NULL, "a key is in the message: %s", conf_messages(&t));
+        cr_expect(t.conf != NULL || cases[i].message != NULL, "an api listener needs no route: %s", conf_messages(&t));
+        conf_done(&t);
+        sz_buf_fini(&text);
+    }
 }
 
 /* ---- process, listeners --------------------------------------------------------------------------------- */
@@ -122,6 +152,13 @@ Test(mistakes, process_and_listeners)
         {"listen: [{address: 127.0.0.1:80, mode: decide, dialect: nginx}]\n", 1, 10, "'trusted_proxies' alone"},
         {"listen: [{address: 127.0.0.1:80, dialect: nginx}]\n", 1, 34, "belongs to mode 'decide'"},
         {"listen: [{address: 127.0.0.1:80, mode: decide, dialect: ngnix}]\n", 1, 57, "did you mean 'nginx'?"},
+        {"listen: [{address: 127.0.0.1:80, mode: api}]\n", 1, 34, "needs 'fga'"},
+        {"fga: {model: /none}\nlisten: [{address: 127.0.0.2:80, mode: api}]\nworkers: 0\n", 3, 10, "write auto"},
+        {"listen: [{address: 0.0.0.0:80, mode: api}]\n", 1, 20, "not loopback needs 'keys_file'"},
+        {"listen: [{address: 127.0.0.1:80, keys_file: /none}]\n", 1, 34, "belongs to mode 'api'"},
+        {"listen: [{address: 127.0.0.1:80, mode: api, keys_file: /none}]\n", 1, 56, "No such file"},
+        {"listen: [{address: 127.0.0.1:80, mode: api, dialect: nginx}]\n", 1, 45, "belongs to mode 'decide'"},
+        {"listen: [{address: 127.0.0.1:80}]\n", 1, 1, "needs 'routes'"},
         {"listen: [{address: 127.0.0.1:80, proxy_protocol: true}]\n", 1, 34, "'trusted_proxies' alone"},
         {"listen: [{address: 127.0.0.1:80, protocol: h2c, tls: {watch: true}}]\n", 1, 34, "without TLS"},
         {"listen: [{address: 127.0.0.1:80, tls: {}}]\n", 1, 39, "'tls' is empty"},
