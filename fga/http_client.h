@@ -14,7 +14,7 @@
 #define SZ_FGA_HTTP_CLIENT_H
 
 #include "fga/http_lib.h"
-#include "fga/resolver.h"
+#include "loop/resolver.h"
 #include "subzero/crypto.h"
 #include "subzero/http.h"
 #include "subzero/metrics.h"

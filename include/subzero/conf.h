@@ -315,6 +315,27 @@ struct sz_conf_http {               /* asking providers and other services; see 
     struct sz_span dns_ttl, idle;
 };
 
+struct sz_conf_redis_place {
+    struct sz_slice host; /* name or address literal; absent: `path` */
+    uint16_t port;
+    struct sz_slice path; /* a unix socket */
+};
+struct sz_conf_redis { /* one server, or one cluster; see subzero/redis.h */
+    bool on;
+    const struct sz_conf_redis_place *places; /* the server, or a cluster's seeds */
+    size_t places_n;
+    bool cluster, tls;
+    struct sz_slice shown; /* where it is, without user and password: for people */
+    struct sz_slice username;
+    struct sz_secret password;
+    uint32_t database;
+    struct sz_secret key; /* of the fleet: SZ_FLEET_KEY bytes, see subzero/fleet.h */
+    uint32_t max_connections;
+    struct sz_span timeout; /* of one command */
+    struct sz_slice ca_file;
+    struct sz_conf_breaker breaker;
+};
+
 struct sz_conf_fga {
     bool on;
     struct sz_slice model, tuples;           /* file paths; mode embedded */
@@ -334,6 +355,7 @@ struct sz_conf {
     size_t issuers_n;
     struct sz_conf_cache cache;
     struct sz_conf_http http;
+    struct sz_conf_redis redis;
     struct sz_conf_fga fga;
     const struct sz_conf_upstream *upstreams;
     size_t upstreams_n;

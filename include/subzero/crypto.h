@@ -31,6 +31,7 @@ static inline bool sz_hash128_eq(struct sz_hash128 a, struct sz_hash128 b)
 
 /* Any thread; a per-thread context inside, 0.5 us with SHA-NI. */
 void sz_sha256(struct sz_slice s, uint8_t out[32]);
+void sz_sha1(struct sz_slice s, uint8_t out[20]); /* to name Redis's scripts; for nothing else */
 void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32]);
 
 /*

@@ -16,7 +16,8 @@
 #include "subzero/conf.h"
 #include "subzero/loop.h"
 
-/* What the commands are for.  Each use has a breaker of its own: a GET that succeeds must not hide scripts that fail. */
+/* What the commands are for.  Each use has a breaker of its own: a GET that succeeds must not hide scripts that fail.
+ */
 enum sz_redis_use { SZ_REDIS_CACHE, SZ_REDIS_LIMITS, SZ_REDIS_REVOCATION, SZ_REDIS_USES };
 
 struct sz_redis_shared; /* of one server or cluster: where it is, how to log in, breakers, counters */
@@ -68,7 +69,8 @@ struct sz_redis_answer {
 
 /* ---- commands ---------------------------------------------------------------------------------------------------- */
 
-/* Embedded in the asker's struct; zero-initialise, set on_done; alive until on_done ran or the command was cancelled. */
+/* Embedded in the asker's struct; zero-initialise, set on_done; alive until on_done ran or the command was cancelled.
+ */
 struct sz_redis_op {
     /*
      * Once, never inside the start.  Returns what the use's breaker is told: sz_redis_outcome(answer), or worse when
@@ -89,8 +91,8 @@ struct sz_redis_command {
 #define SZ_REDIS_REPLY_DEFAULT (64 * 1024)
 
 /*
- * 0: on_done will run.  Positive: nothing will be called; why, as enum sz_redis_result (OPEN, FULL, CONNECTION), already
- * told to the breaker.  Never negative.
+ * 0: on_done will run.  Positive: nothing will be called; why, as enum sz_redis_result (OPEN, FULL, CONNECTION),
+ * already told to the breaker.  Never negative.
  */
 int sz_redis_start(struct sz_redis *redis, enum sz_redis_use use, const struct sz_redis_command *command,
                    struct sz_redis_op *op) SZ_MUST_CHECK;
@@ -98,6 +100,12 @@ int sz_redis_start(struct sz_redis *redis, enum sz_redis_use use, const struct s
 void sz_redis_cancel(struct sz_redis_op *op);
 /* ANSWERED: success.  ERROR, OOM, NOSCRIPT, NOT_READY, TIMEOUT, CONNECTION: failure. */
 enum sz_breaker_outcome sz_redis_outcome(const struct sz_redis_answer *answer);
+
+/*
+ * A cache write met maxmemory within the last seconds: the cache writes nothing meanwhile.  Scripts and revocations go
+ * on. (For SZ_REDIS_CACHE an OOM is no failure that the breaker counts: reads still work.)
+ */
+bool sz_redis_cache_paused(const struct sz_redis *redis);
 
 /* A Lua script that is compiled in; prepare once before its first use. */
 struct sz_redis_script {

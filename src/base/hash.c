@@ -74,6 +74,11 @@ void sz_sha256(struct sz_slice s, uint8_t out[32])
     finish(ctx, out);
 }
 
+void sz_sha1(struct sz_slice s, uint8_t out[20])
+{
+    SZ_ASSERT(EVP_Digest(s.p != NULL ? s.p : "", s.n, out, NULL, EVP_sha1(), NULL) == 1);
+}
+
 /* RFC 2104 on the same context: OpenSSL's own HMAC would allocate a second kind of context. */
 void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32])
 {

@@ -2,12 +2,14 @@
 #include "cli/demo.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "subzero/crypto.h"
 #include "subzero/demo.h"
+#include "subzero/fleet.h"
 #include "subzero/issuers.h"
 
 static const char yaml[] =
@@ -105,19 +107,53 @@ static int write_keys(struct sz_demo *demo)
     return rc;
 }
 
+/*
+ * The key dies with the process, so another demo on the same Redis shares nothing with it.  The file keeps its name for
+ * the life of the process: a reload must not see another configuration.
+ */
+static int write_fleet_key(struct sz_demo *demo)
+{
+    uint8_t key[SZ_FLEET_KEY];
+    if (demo->fleet[0] == '\0') {
+        sz_random(key, sizeof(key));
+        demo->fleet[sz_b64_encode(key, sizeof(key), demo->fleet)] = '\0';
+        sz_random(key, 8);
+        snprintf(demo->fleet_file, sizeof(demo->fleet_file), "/tmp/subzero-demo-fleet-");
+        sz_hex_encode(key, 8, demo->fleet_file + strlen(demo->fleet_file));
+        sz_wipe(key, sizeof(key));
+    }
+    int fd = open(demo->fleet_file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600), rc = 0;
+    size_t n = strlen(demo->fleet);
+    if (fd < 0 || write(fd, demo->fleet, n) != (ssize_t)n)
+        rc = errno != 0 ? -errno : -EIO;
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int write_files(struct sz_demo *demo, const char *redis)
+{
+    int rc = write_keys(demo);
+    return rc == 0 && redis != NULL ? write_fleet_key(demo) : rc;
+}
+
 struct sz_conf *sz_demo_load(void *arg, struct sz_mistakes *m)
 {
     struct sz_demo *demo = arg;
     struct sz_buf config = {0};
 
     sz_demo_loaded(demo);
-    int rc = write_keys(demo);
+    const char *redis = getenv("REDIS_URL");
+    if (redis != NULL && redis[0] == '\0')
+        redis = NULL;
+    int rc = write_files(demo, redis);
     if (rc != 0) {
-        sz_mistakes_add(m, SZ_S("demo"), 0, 0, false, "cannot write the issuer's public keys to /tmp: %s",
-                        strerror(-rc));
+        sz_mistakes_add(m, SZ_S("demo"), 0, 0, false, "cannot write the demo's keys to /tmp: %s", strerror(-rc));
         return NULL;
     }
     sz_buf_printf(&config, yaml, demo->address, demo->admin, sz_alg_name(demo->alg), demo->keys, demo->upstream.port);
+    if (redis != NULL)
+        sz_buf_printf(&config, "redis: {url: \"${REDIS_URL}\", key_file: %s}\n", demo->fleet_file);
     struct sz_conf *conf = sz_conf_load_text(sz_buf_slice(&config), "demo", m);
     sz_buf_fini(&config);
     return conf;
@@ -140,10 +176,13 @@ void sz_demo_loaded(struct sz_demo *demo)
     if (demo->keys[0] != '\0')
         unlink(demo->keys);
     demo->keys[0] = '\0';
+    if (demo->fleet_file[0] != '\0')
+        unlink(demo->fleet_file);
 }
 
 void sz_demo_end(struct sz_demo *demo)
 {
     sz_demo_loaded(demo);
     sz_buf_fini(&demo->jwks);
+    sz_wipe(demo->fleet, sizeof(demo->fleet));
 }

@@ -12,8 +12,10 @@ struct sz_demo {
     const char *address, *admin; /* where to listen */
     struct sz_listener upstream; /* bound already: its port is in the configuration */
     enum sz_alg alg;
-    struct sz_buf jwks; /* the issuer's public keys ... */
-    char keys[64];      /* ... and the file they are in while a configuration is being loaded */
+    struct sz_buf jwks;  /* the issuer's public keys ... */
+    char fleet[64];      /* with REDIS_URL: base64 of the key that this process draws ... */
+    char fleet_file[64]; /* ... and where it stands while a configuration is being loaded */
+    char keys[64];       /* ... and the file they are in while a configuration is being loaded */
 };
 
 /* Makes or finds the issuer's key and binds the upstream.  NULL addresses: the usual ones.  -errno and *why. */

@@ -185,8 +185,6 @@ static int run(struct serve *s, struct sz_snapshot *snapshot, struct sz_conf_sou
     if (s->server == NULL)
         return fail(why.s);
     note_files(s->server, conf);
-    if (s->options.demo && getenv("REDIS_URL") != NULL)
-        sz_server_note(s->server, "REDIS_URL is set, but this version has no cache in Redis: the demo runs without");
     int rc = sz_server_bind(s->server, s->options.demo ? &s->demo.upstream : NULL, &why);
     if (rc == 0)
         rc = drop(s->server, conf, &why);

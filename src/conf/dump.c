@@ -112,11 +112,30 @@ static void dump_nested(const struct sz_dump *d, const struct sz_field *f, const
     }
 }
 
-static void dump_scalar(const struct sz_field *f, const void *object, struct sz_buf *out)
+/* A url with its user and password left out: what stands between :// and the last @. */
+static void dump_url(const struct sz_dump *d, struct sz_slice url)
+{
+    const char *scheme = memmem(url.p, url.n, "://", 3);
+    const char *at = memrchr(url.p, '@', url.n);
+    size_t n = scheme == NULL ? 0 : (size_t)(scheme - url.p) + 3;
+    struct sz_buf shown = {0};
+    if (at != NULL && !d->whole) {
+        sz_buf_printf(&shown, "%.*s***", (int)n, url.p);
+        sz_buf_adds(&shown, sz_from(url, (size_t)(at - url.p)));
+        url = sz_buf_slice(&shown);
+    }
+    sz_dump_text(url, d->out);
+    sz_buf_fini(&shown);
+}
+
+static void dump_scalar(const struct sz_dump *d, const struct sz_field *f, const void *object)
 {
     const void *at = sz_field_at(f, object);
     const struct sz_slice *text = at;
-    if (f->type == SZ_F_TEXT || f->type == SZ_F_FILE || f->type == SZ_F_SECRET) /* a secret's path comes first */
+    struct sz_buf *out = d->out;
+    if ((f->flags & SZ_FIELD_LOGIN) != 0)
+        dump_url(d, text[0]);
+    else if (f->type == SZ_F_TEXT || f->type == SZ_F_FILE || f->type == SZ_F_SECRET) /* a secret's path comes first */
         sz_dump_text(text[0], out);
     else if (f->type == SZ_F_TEXT_OR_FILE)
         sz_dump_text(text[0].p != NULL ? text[0] : text[1], out);
@@ -151,7 +170,7 @@ void sz_dump_field(const struct sz_dump *d, const struct sz_field *f, const void
         dump_nested(d, f, sz_field_at(f, object), indent);
     } else {
         sz_buf_adds(d->out, SZ_S(" "));
-        dump_scalar(f, object, d->out);
+        dump_scalar(d, f, object);
         sz_buf_adds(d->out, SZ_S("\n"));
     }
 }

@@ -13,9 +13,6 @@
 
 /* Parts that do not exist yet: set, they must not be ignored. */
 static const char *const later[] = {
-    "REDIS_URL",
-    "REDIS_MAX_CONNECTIONS",
-    "CACHE_KEY_FILE",
     "FGA_API_URL",
     "FGA_STORE_ID",
     "FGA_MODEL_ID",
@@ -118,6 +115,22 @@ static void caches(struct text *t)
     line(t, "CACHE_CAPACITY", twice.s, NULL, "");
 }
 
+static void redis(struct text *t)
+{
+    if (variable("REDIS_URL") == NULL) {
+        if (variable("REDIS_MAX_CONNECTIONS") != NULL || variable("CACHE_KEY_FILE") != NULL)
+            missing(t, "REDIS_URL",
+                    "REDIS_MAX_CONNECTIONS and CACHE_KEY_FILE are about that Redis; set it or unset them");
+        return;
+    }
+    line(t, NULL, "redis:", NULL, "");
+    line(t, "REDIS_URL", "  url: ", variable("REDIS_URL"), "");
+    required(t, "CACHE_KEY_FILE", "  key_file: ", "",
+             "a file with the key of all instances that share this Redis, as 'subzero key new' prints it");
+    if (variable("REDIS_MAX_CONNECTIONS") != NULL)
+        line(t, "REDIS_MAX_CONNECTIONS", "  max_connections: ", variable("REDIS_MAX_CONNECTIONS"), "");
+}
+
 static void write_text(struct text *t)
 {
     address(t);
@@ -126,6 +139,7 @@ static void write_text(struct text *t)
     caches(t);
     if (variable("STATE_DIR") != NULL)
         line(t, "STATE_DIR", "state_dir: ", variable("STATE_DIR"), "");
+    redis(t);
     line(t, NULL, "issuers:", NULL, "");
     line(t, NULL, "  auth0:", NULL, "");
     issuer(t);

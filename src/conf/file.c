@@ -97,7 +97,7 @@ int sz_file_read(struct sz_pool *pool, struct sz_slice path, size_t max, struct 
     return rc;
 }
 
-static void note_secret(struct sz_loader *l, struct sz_slice value)
+void sz_secret_note(struct sz_loader *l, struct sz_slice value)
 {
     struct sz_secret_note *note = sz_pool_alloc(l->pool, sizeof(*note));
     *note = (struct sz_secret_note){value, l->secrets};
@@ -114,7 +114,7 @@ void sz_secret_read(struct sz_loader *l, const struct sz_node *at, struct sz_sli
         sz_mistake(l, at, "%s; a secret is a readable regular file of 1 to %u bytes", why.s, SECRET_MAX);
         return;
     }
-    note_secret(l, value);
+    sz_secret_note(l, value);
     if (value.n > 0 && value.p[value.n - 1] == '\n')
         value.n--;
     if (value.n > 0 && value.p[value.n - 1] == '\r')

@@ -46,5 +46,7 @@ int sz_file_read(struct sz_pool *pool, struct sz_slice path, size_t max, struct 
 int sz_file_check(struct sz_slice path, struct sz_text *why) SZ_MUST_CHECK;
 /* A secret: one trailing newline removed, empty refused, loose permissions warned about. */
 void sz_secret_read(struct sz_loader *l, const struct sz_node *at, struct sz_slice path, struct sz_secret *out);
+/* Bytes of the arena that are a secret: wiped with the configuration. */
+void sz_secret_note(struct sz_loader *l, struct sz_slice value);
 
 #endif

@@ -83,6 +83,15 @@ struct sz_raw_cache {
     struct sz_raw_cache_l1 l1, negative;
     struct sz_raw_cache_decisions decisions;
 };
+struct sz_raw_redis {
+    struct sz_raw_head head;
+    struct sz_slice url, username, ca_file;
+    struct sz_strings cluster;
+    struct sz_raw_secret password, key;
+    uint32_t max_connections;
+    struct sz_span timeout;
+    struct sz_raw_breaker breaker;
+};
 struct sz_raw_http {
     struct sz_raw_head head;
     struct sz_conf_http out;
@@ -181,6 +190,7 @@ struct sz_raw_conf {
     struct sz_raw_list issuers; /* sz_raw_issuer */
     struct sz_raw_cache cache;
     struct sz_raw_http http;
+    struct sz_raw_redis redis;
     struct sz_raw_fga fga;
     struct sz_raw_assertion assertion;
     struct sz_raw_log log;

@@ -74,8 +74,11 @@ static const char tail[] =
     "| `ADMIN_ADDRESS` | as `admin.address`, 127.0.0.1:9901 by default |\n"
     "| `WORKERS` | as `workers` |\n"
     "| `CACHE_CAPACITY` | as `cache.l1.capacity` |\n"
+    "| `REDIS_URL` | as `redis.url`; `CACHE_KEY_FILE` is then required |\n"
+    "| `REDIS_MAX_CONNECTIONS` | as `redis.max_connections` |\n"
+    "| `CACHE_KEY_FILE` | as `redis.key_file` |\n"
     "\n"
-    "Variables of parts that do not exist yet (`REDIS_URL`, `FGA_*`, `RATE_LIMIT_*`, `AUTH0_CLIENT_ID` ...) refuse the "
+    "Variables of parts that do not exist yet (`FGA_*`, `RATE_LIMIT_*`, `AUTH0_CLIENT_ID` ...) refuse the "
     "start when set.\n";
 
 /* ---- one row ------------------------------------------------------------------------------------- */

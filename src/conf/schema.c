@@ -288,6 +288,35 @@ static const struct sz_field cache_fields[] = {
 static const struct sz_object cache_object = {"cache", sizeof(ROW_AT), cache_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_breaker
+static const struct sz_field redis_breaker_fields[] = {
+    COUNT("failures", out.failures, 0, "5", 1, 1000, "failed commands in a row after which it is not asked any more"),
+    SPAN("open", out.open, 0, "30s", MS(100), SEC(3600), "for so long; then one command tries it"), END};
+static const struct sz_object redis_breaker_object = {"redis.breaker", sizeof(ROW_AT), redis_breaker_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_redis
+static const struct sz_field redis_fields[] = {
+    TEXT("url", url, SZ_FIELD_LOGIN, NULL,
+         "`redis://host:6379/0`, `rediss://` for TLS, or `unix:///path?db=0`; `user:password@` may stand before the "
+         "host"),
+    TEXTS("cluster", cluster, 0, 32,
+          "instead of `url`, a Redis Cluster: some of its nodes, as `redis://host:port` or `rediss://host:port`"),
+    TEXT("username", username, 0, NULL, "the ACL user; by default Redis's own default user"),
+    SECRET("password_file", password, 0, "file with the password"),
+    SECRET("key_file", key, REQUIRED,
+           "the key of all instances that share this Redis, 32 bytes in base64 (`subzero key new`): names and seals"),
+    COUNT(
+        "max_connections", max_connections, 0, NULL, 1, 100000,
+        "connections of the whole process (to each node of a cluster), at least one for each thread; by default 8, or "
+        "`workers` and two"),
+    SPAN("timeout", timeout, 0, "20ms", MS(1), SEC(10), "longest time of one command"),
+    FILE_("ca_file", ca_file, 0, "PEM file: who signs the server's certificate; by default the system's store"),
+    OBJECT("breaker", breaker, 0, redis_breaker_object, "when it counts as down, for each use by itself"),
+    END};
+static const struct sz_object redis_object = {"redis", sizeof(ROW_AT), redis_fields};
+#undef ROW_AT
+
 #define ROW_AT struct sz_raw_http
 static const struct sz_field http_fields[] = {
     COUNT("connections", out.connections, RESTART, "1000", 1, 100000,
@@ -511,13 +540,13 @@ static const struct sz_field root_fields[] = {
     MAP("issuers", issuers, 0, 256, issuer_object, "who makes the tokens"),
     OBJECT("cache", cache, 0, cache_object, "what is remembered"),
     OBJECT("http", http, 0, http_object, "how providers and other services are asked"),
+    OBJECT("redis", redis, OPTIONAL | RESTART, redis_object, "what instances share: cache, limits, revocations"),
     OBJECT("fga", fga, OPTIONAL, fga_object, "relation checks: where `authorize` asks"),
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
-    LATER("redis", "shared cache and limits"),
     LATER("rate_limits", "limits per tenant or address"),
     LATER("threat", "threat scoring"),
     LATER("anonymous", "limits for clients without a token"),

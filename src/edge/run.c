@@ -136,6 +136,16 @@ static void block_signals(void)
     pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+/* One client for each worker, one for the service loop. */
+static int make_redis(struct sz_server *server, struct sz_text *why)
+{
+    const struct sz_conf_redis *conf = &server->boot->conf->redis;
+    if (!conf->on)
+        return 0;
+    server->redis = sz_redis_shared_new(conf, server->threads_n + 1, why);
+    return server->redis != NULL ? 0 : -EINVAL;
+}
+
 static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstream_tls)
 {
     int rc = 0;
@@ -200,6 +210,8 @@ static void end(struct sz_server *server)
     server->threads = NULL;
     server->threads_n = 0;
     sz_http_shared_free(&server->http);
+    sz_redis_shared_free(&server->redis_cache);
+    sz_redis_shared_free(&server->redis);
 }
 
 int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *server), struct sz_text *why)
@@ -212,6 +224,8 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
     sz_mistakes_init(&mistakes);
     struct sz_upstream_tls *upstream_tls = sz_upstream_tls_new(server->current->conf, &mistakes);
     server->tls = upstream_tls == NULL ? NULL : sz_tls_set_new(server, server->current->conf, &mistakes);
+    if (server->tls != NULL && make_redis(server, why) != 0)
+        return -EINVAL;
     if (server->tls != NULL)
         rc = make_threads(server, upstream_tls);
     sz_mistakes_log(&mistakes);

@@ -14,6 +14,7 @@
 #include "edge/listener.h"
 #include "pipeline/txn.h"
 #include "subzero/provider.h"
+#include "subzero/redis.h"
 
 struct sz_edge_thread;
 struct sz_tls_set;
@@ -66,8 +67,9 @@ struct sz_server {
     struct sz_reloader *reloader;
     struct sz_cert_watch *certs; /* NULL: nothing is watched */
     struct sz_http_shared *http;
-    struct sz_providers *providers; /* the service thread's */
-    bool keys_seen;                 /* once ready, an outage of a provider does not make it unready */
+    struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
+    struct sz_providers *providers;              /* the service thread's */
+    bool keys_seen;                              /* once ready, an outage of a provider does not make it unready */
     struct sz_mono started;
 
     /* for /health: what is not as it should be, told once at the start */

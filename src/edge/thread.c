@@ -32,6 +32,16 @@ static int init_acceptors(struct sz_edge_thread *thread)
     return 0;
 }
 
+static int connect_redis(struct sz_edge_thread *thread)
+{
+    struct sz_server *server = thread->server;
+    if (server->redis == NULL)
+        return 0;
+    thread->redis = sz_redis_new(server->redis, thread->loop);
+    thread->redis_cache = server->redis_cache != NULL ? sz_redis_new(server->redis_cache, thread->loop) : thread->redis;
+    return thread->redis != NULL && thread->redis_cache != NULL ? 0 : -EMFILE;
+}
+
 int sz_thread_init(struct sz_edge_thread *thread, struct sz_server *server, unsigned index, bool is_worker)
 {
     thread->server = server;
@@ -45,9 +55,14 @@ int sz_thread_init(struct sz_edge_thread *thread, struct sz_server *server, unsi
     thread->http = sz_http_new(server->http, thread->loop);
     if (thread->http == NULL)
         return -ENOMEM;
+    int rc = connect_redis(thread);
+    if (rc != 0)
+        return rc;
     if (is_worker) {
         sz_worker_init(&thread->worker, thread->loop, &server->gate, server->current);
         thread->worker.http = thread->http;
+        thread->worker.redis = thread->redis;
+        thread->worker.redis_cache = thread->redis_cache;
         thread->pools = sz_proxy_pools_new(&thread->ctx, thread->loop);
         sz_sweep_start(thread);
     }
@@ -71,6 +86,10 @@ void sz_thread_fini(struct sz_edge_thread *thread)
     sz_timer_cancel(thread->loop, &thread->drained);
     sz_timer_cancel(thread->loop, &thread->sweep);
     sz_tls_thread_fini(thread);
+    if (thread->redis_cache == thread->redis)
+        thread->redis_cache = NULL;
+    sz_redis_free(&thread->redis_cache);
+    sz_redis_free(&thread->redis);
     sz_http_free(&thread->http); /* its calls end, and tell whoever waits, while the worker is still there */
     if (thread->is_worker) {
         sz_proxy_pools_free(&thread->pools);

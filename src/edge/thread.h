@@ -30,6 +30,8 @@ struct sz_edge_thread {
     struct sz_worker worker;
     struct sz_proxy_pools *pools;
     struct sz_http *http; /* calls to providers */
+    struct sz_redis *redis,
+        *redis_cache; /* NULL: no Redis; redis_cache: the same unless the cache has its own server */
     struct sz_acceptor *acceptors;
     size_t acceptors_n;
     struct sz_conn *conns;

@@ -26,6 +26,7 @@
 #include "subzero/identity.h"
 #include "subzero/loop.h"
 #include "subzero/reason.h"
+#include "subzero/redis.h"
 #include "subzero/router.h"
 
 enum sz_stage {
@@ -192,8 +193,10 @@ struct sz_worker {
     struct sz_gate *gate;
     struct sz_local_snapshot *current;
     struct sz_verify_queue *verify;
-    struct sz_http *http; /* asks providers; NULL: nobody is asked */
-    uint64_t request_seq; /* request ids */
+    struct sz_http *http;         /* asks providers; NULL: nobody is asked */
+    struct sz_redis *redis;       /* limits and revocations; NULL: no Redis */
+    struct sz_redis *redis_cache; /* the cache; the same unless cache.l2.redis names another server */
+    uint64_t request_seq;         /* request ids */
     uint8_t id_seed[8];
 };
 void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot);

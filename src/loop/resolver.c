@@ -9,7 +9,7 @@
  * The threads are detached and hold a reference each: one that hangs in getaddrinfo cannot be interrupted, and
  * nobody should wait for it at shutdown.  No thread reads a clock: what was found counts from when it was asked for.
  */
-#include "fga/resolver.h"
+#include "loop/resolver.h"
 
 #include <errno.h>
 #include <netdb.h>

@@ -6,8 +6,8 @@
  * What was found is kept for the whole process, and kept on when a later look-up fails: an outage of the name
  * servers is not felt as long as the addresses are still right.
  */
-#ifndef SZ_FGA_RESOLVER_H
-#define SZ_FGA_RESOLVER_H
+#ifndef SZ_LOOP_RESOLVER_H
+#define SZ_LOOP_RESOLVER_H
 
 #include "subzero/addr.h"
 #include "subzero/time.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "fga/resolver.h"
+#include "loop/resolver.h"
 
 static atomic_uint lookups, running, peak;
 static atomic_int status;
