@@ -342,6 +342,30 @@ struct sz_conf_fga {
     struct sz_slice model_text, tuples_text; /* instead of files: the demo's (DSL, YAML) */
 };
 
+/* ---- threat scores: see subzero/threat.h -------------------------------------------------------- */
+
+enum sz_threat_mode { SZ_THREAT_OFF, SZ_THREAT_DRY_RUN, SZ_THREAT_ENFORCE };
+enum sz_threat_list { SZ_LIST_RISKY, SZ_LIST_DENY, SZ_LIST_ALLOW };
+struct sz_conf_threat_list {
+    struct sz_slice file;
+    enum sz_threat_list what;
+};
+struct sz_conf_threat {
+    enum sz_threat_mode mode;
+    float monitor, challenge, block;   /* 0 < monitor < challenge < block <= 1 */
+    struct sz_span first, longest;     /* a block lasts so long; twice as long each time */
+    uint32_t capacity;                 /* entries in each table */
+    unsigned step_up_status;           /* 401 with a step-up challenge (RFC 9470), or 403 */
+    struct sz_strings acr_values;      /* a token with one of these passes a challenge ... */
+    struct sz_span max_age;            /* ... and one whose user logged in no longer ago; 0: none does */
+    unsigned acr_slot, auth_time_slot; /* vocabulary */
+    struct sz_strings allow;           /* addresses and ranges that are never scored or blocked */
+    const struct sz_conf_threat_list *lists;
+    size_t lists_n;
+    struct sz_secret events_key; /* for POST /threat/events alone */
+    bool share;                  /* blocks are shared through Redis */
+};
+
 struct sz_conf {
     struct sz_slice source; /* file name, "environment" or "demo" */
     const struct sz_conf_listener *listeners;
@@ -357,6 +381,7 @@ struct sz_conf {
     struct sz_conf_http http;
     struct sz_conf_redis redis;
     struct sz_conf_fga fga;
+    struct sz_conf_threat threat;
     const struct sz_conf_upstream *upstreams;
     size_t upstreams_n;
     const struct sz_conf_route *routes;

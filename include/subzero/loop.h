@@ -76,7 +76,7 @@ struct sz_watch *sz_watch_new(struct sz_loop *loop, int fd, void (*on_ready)(voi
                               void *arg);
 /* What to wait for from now on; 0 = nothing.  Where the kernel has no room for it, it is asked again every 20 ms. */
 void sz_watch_set(struct sz_watch *watch, unsigned events);
-void sz_watch_free(struct sz_watch **watch);                /* does not close fd */
+void sz_watch_free(struct sz_watch **watch); /* does not close fd */
 
 /*
  * Life: create on any thread, run and free on the thread that will be its own.  After a stop, what was posted

@@ -95,10 +95,16 @@ enum sz_threat_level sz_threat_level(const struct sz_threat *threat, struct sz_t
 /*
  * After a note: blocks the key if its score has come to policy->block and it is not blocked yet.  Each block lasts
  * twice as long as the one before, up to the longest; the count is halved each day without one.  True: blocked by this
- * call, until *until.
+ * call.  *view is how it stands then, in every case.
  */
 bool sz_threat_judge(struct sz_threat *threat, struct sz_threat_key key, const struct sz_threat_policy *policy,
-                     struct sz_mono now, struct sz_mono *until);
+                     struct sz_mono now, struct sz_threat_view *view);
+/* Blocks it whatever its score.  False: no room among other blocks (eight in one place), or another thread held it. */
+bool sz_threat_block(struct sz_threat *threat, struct sz_threat_key key, struct sz_mono now, struct sz_mono until);
+/*
+ * True while no token or subject can have come to a challenge or a block: then none needs to be looked for.  One load.
+ */
+bool sz_threat_quiet(const struct sz_threat *threat, struct sz_mono now);
 /* Lifts a block and forgets what led to it.  False: there was none. */
 bool sz_threat_lift(struct sz_threat *threat, struct sz_threat_key key, struct sz_mono now);
 

@@ -40,6 +40,7 @@ void sz_build_issuers(struct sz_builder *b);
 /* One issuer's network part; and what that means for a route. */
 void sz_build_provider(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out);
 void sz_check_opaque(struct sz_builder *b, const struct sz_raw_auth *raw, const struct sz_conf_route *route);
+void sz_build_threat(struct sz_builder *b);
 void sz_build_upstreams(struct sz_builder *b);
 void sz_build_routes(struct sz_builder *b);
 /* One route's parts. */

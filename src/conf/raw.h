@@ -173,6 +173,37 @@ struct sz_raw_log {
     int access, level;
     uint32_t sample;
 };
+struct sz_raw_thresholds {
+    struct sz_raw_head head;
+    struct sz_slice monitor, challenge, block;
+};
+struct sz_raw_blocks {
+    struct sz_raw_head head;
+    struct sz_span first, longest;
+};
+struct sz_raw_step_up {
+    struct sz_raw_head head;
+    int status;
+    struct sz_strings acr_values;
+    struct sz_span max_age;
+};
+struct sz_raw_threat_list {
+    struct sz_raw_head head;
+    struct sz_slice file;
+    int action;
+};
+struct sz_raw_threat {
+    struct sz_raw_head head;
+    int mode;
+    struct sz_raw_thresholds thresholds;
+    struct sz_raw_blocks blocks;
+    struct sz_raw_step_up step_up;
+    uint32_t capacity;
+    struct sz_strings allow;
+    struct sz_raw_list lists; /* sz_raw_threat_list */
+    struct sz_raw_secret events_key;
+    bool share;
+};
 struct sz_raw_assertion {
     struct sz_raw_head head;
     struct sz_raw_secret key;
@@ -192,6 +223,7 @@ struct sz_raw_conf {
     struct sz_raw_http http;
     struct sz_raw_redis redis;
     struct sz_raw_fga fga;
+    struct sz_raw_threat threat;
     struct sz_raw_assertion assertion;
     struct sz_raw_log log;
     struct sz_raw_list upstreams; /* sz_raw_upstream */

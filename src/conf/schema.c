@@ -356,6 +356,63 @@ static const struct sz_field fga_fields[] = {
 static const struct sz_object fga_object = {"fga", sizeof(ROW_AT), fga_fields};
 #undef ROW_AT
 
+/* ---- threat ------------------------------------------------------------------------------------------------------ */
+
+#define ROW_AT struct sz_raw_thresholds
+static const struct sz_field thresholds_fields[] = {
+    TEXT("monitor", monitor, 0, "0.3", "a score from which on it is counted and shown"),
+    TEXT("challenge", challenge, 0, "0.5", "... from which on a stronger login is asked for"),
+    TEXT("block", block, 0, "0.7", "... from which on nothing is let through for a while"), END};
+static const struct sz_object thresholds_object = {"thresholds", sizeof(ROW_AT), thresholds_fields};
+#undef ROW_AT
+#define ROW_AT struct sz_raw_blocks
+static const struct sz_field blocks_fields[] = {
+    SPAN("first", first, 0, "1m", SEC(1), SEC(86400), "how long the first block lasts; each further one twice as long"),
+    SPAN("longest", longest, 0, "1d", SEC(1), SEC(86400 * 30), "... but no longer than this"), END};
+static const struct sz_object blocks_object = {"blocks", sizeof(ROW_AT), blocks_fields};
+#undef ROW_AT
+#define ROW_AT struct sz_raw_step_up
+static const struct sz_choice step_up_statuses[] = {{"401", 401, false}, {"403", 403, false}, {NULL, 0, false}};
+static const struct sz_field step_up_fields[] = {
+    ENUM("status", status, 0, "401", step_up_statuses,
+         "401 asks for a stronger login (RFC 9470), 403 says no more than that"),
+    TEXTS("acr_values", acr_values, 0, 8, "a token whose `acr` is one of these passes a challenge"),
+    SPAN("max_age", max_age, 0, "5m", 0, SEC(86400),
+         "... and one whose `auth_time` is no longer ago than this; 0s: none does"),
+    END};
+static const struct sz_object step_up_object = {"step_up", sizeof(ROW_AT), step_up_fields};
+#undef ROW_AT
+#define ROW_AT struct sz_raw_threat_list
+static const struct sz_choice list_actions[] = {
+    {"risky", SZ_LIST_RISKY, false}, {"deny", SZ_LIST_DENY, false}, {"allow", SZ_LIST_ALLOW, false}, {NULL, 0, false}};
+static const struct sz_field threat_list_fields[] = {
+    FILE_("file", file, REQUIRED, "addresses and ranges, one a line, `#` begins a comment; read again at a reload"),
+    ENUM("action", action, REQUIRED, NULL, list_actions,
+         "`deny` refuses them (403 `ip_denied`), `risky` adds to their score, `allow` never scores or blocks them"),
+    END};
+static const struct sz_object threat_list_object = {"a list", sizeof(ROW_AT), threat_list_fields};
+#undef ROW_AT
+#define ROW_AT struct sz_raw_threat
+static const struct sz_choice threat_modes[] = {{"enforce", SZ_THREAT_ENFORCE, false},
+                                                {"dry_run", SZ_THREAT_DRY_RUN, false},
+                                                {"off", SZ_THREAT_OFF, false},
+                                                {NULL, 0, false}};
+static const struct sz_field threat_fields[] = {
+    ENUM("mode", mode, 0, "enforce", threat_modes, "`dry_run` counts and logs what it would do and does nothing"),
+    OBJECT("thresholds", thresholds, SZ_FIELD_BLANK, thresholds_object,
+           "scores from 0 to 1, each above the one before"),
+    OBJECT("blocks", blocks, SZ_FIELD_BLANK, blocks_object, "how long blocks last"),
+    OBJECT("step_up", step_up, SZ_FIELD_BLANK, step_up_object, "what passes a challenge"),
+    COUNT("capacity", capacity, RESTART, "65536", 1024, 1000000,
+          "addresses remembered, and as many tokens and subjects; fixed memory, 200 bytes each when used"),
+    TEXTS("allow", allow, SZ_FIELD_MANY, 4096, "addresses and ranges that are never scored or blocked"),
+    LIST("lists", lists, 0, 16, threat_list_object, "files of address ranges"),
+    SECRET("events_key_file", events_key, 0, "bearer key of `POST /threat/events`, which accepts no other"),
+    BOOL("share", share, "false", "share blocks with the other instances through Redis, sealed"),
+    END};
+static const struct sz_object threat_object = {"threat", sizeof(ROW_AT), threat_fields};
+#undef ROW_AT
+
 static const struct sz_choice access_logs[] = {{"all", SZ_ACCESS_ALL, false},
                                                {"sampled", SZ_ACCESS_SAMPLED, false},
                                                {"off", SZ_ACCESS_OFF, false},
@@ -542,13 +599,13 @@ static const struct sz_field root_fields[] = {
     OBJECT("http", http, 0, http_object, "how providers and other services are asked"),
     OBJECT("redis", redis, OPTIONAL | RESTART, redis_object, "what instances share: cache, limits, revocations"),
     OBJECT("fga", fga, OPTIONAL, fga_object, "relation checks: where `authorize` asks"),
+    OBJECT("threat", threat, OPTIONAL, threat_object, "who looks like an attacker; off without this"),
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
     LATER("rate_limits", "limits per tenant or address"),
-    LATER("threat", "threat scoring"),
     LATER("anonymous", "limits for clients without a token"),
     LATER("revocation", "revoked tokens"),
     LATER("audit", "the audit journal"),

@@ -39,7 +39,7 @@ struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_sou
     server->buffered_max = (size_t)conf->limits.buffered_bodies;
     register_series(&server->series);
     sz_gauge_set(server->series.reload_ok, 1);
-    int rc = sz_gate_init(&server->gate, &conf->cache);
+    int rc = sz_gate_init(&server->gate, conf);
     if (rc != 0) {
         sz_text_set(why, "cannot set up the caches: %s", strerror(-rc));
         sz_server_free(&server);

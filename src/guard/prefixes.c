@@ -14,7 +14,8 @@
 #include <stdlib.h>
 
 #define NONE  0x100 /* no range: beside the 256 values */
-#define INDEX 65536
+#define INDEX 65536 /* by the leading 16 bits ... */
+#define SMALL 512   /* ... which so few stretches do without */
 
 struct range {
     unsigned __int128 first, last; /* IPv4 in the low 32 bits */
@@ -36,13 +37,13 @@ struct line4 {
     uint32_t *at;
     uint16_t *value;
     size_t n;
-    uint32_t index[INDEX + 1]; /* first stretch that begins at or after these 16 bits */
+    uint32_t *index; /* INDEX + 1: first stretch that begins at or after these 16 bits; NULL: few */
 };
 struct line6 {
     unsigned __int128 *at;
     uint16_t *value;
     size_t n;
-    uint32_t index[INDEX + 1];
+    uint32_t *index;
 };
 
 struct sz_prefixes {
@@ -180,14 +181,18 @@ static void sweep(struct pile *pile, unsigned __int128 most, struct sweep *s)
     close_until(s, 0, true, most);
 }
 
-static void index_line(uint32_t index[INDEX + 1], const struct sweep *s, unsigned shift)
+static uint32_t *index_line(const struct sweep *s, unsigned shift)
 {
+    uint32_t *index = s->n < SMALL ? NULL : sz_xcalloc(INDEX + 1, sizeof(*index));
     size_t i = 0;
+    if (index == NULL)
+        return NULL;
     for (unsigned __int128 top = 0; top <= INDEX; top++) {
         while (i < s->n && s->at[i] >> shift < top)
             i++;
         index[top] = (uint32_t)i;
     }
+    return index;
 }
 
 struct sz_prefixes *sz_prefixes_new(struct sz_prefixes_builder **builder)
@@ -202,13 +207,13 @@ struct sz_prefixes *sz_prefixes_new(struct sz_prefixes_builder **builder)
     set->v4.at = sz_xcalloc(s.n + 1, sizeof(*set->v4.at));
     for (size_t i = 0; i < s.n; i++)
         set->v4.at[i] = (uint32_t)s.at[i];
-    index_line(set->v4.index, &s, 16);
+    set->v4.index = index_line(&s, 16);
     free(s.at);
     sweep(&(*builder)->v6, ~(unsigned __int128)0, &s);
     set->v6.n = s.n;
     set->v6.value = s.value;
     set->v6.at = s.at;
-    index_line(set->v6.index, &s, 112);
+    set->v6.index = index_line(&s, 112);
     sz_prefixes_builder_free(builder);
     return set;
 }
@@ -221,8 +226,10 @@ void sz_prefixes_free(struct sz_prefixes **setp)
         return;
     free(set->v4.at);
     free(set->v4.value);
+    free(set->v4.index);
     free(set->v6.at);
     free(set->v6.value);
+    free(set->v6.index);
     free(set);
 }
 
@@ -231,7 +238,8 @@ void sz_prefixes_free(struct sz_prefixes **setp)
 /* How many stretches begin at or before the address: the last of them holds it. */
 static size_t find4(const struct line4 *line, uint32_t addr)
 {
-    size_t low = line->index[addr >> 16], high = line->index[(addr >> 16) + 1];
+    size_t low = line->index == NULL ? 0 : line->index[addr >> 16],
+           high = line->index == NULL ? line->n : line->index[(addr >> 16) + 1];
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (line->at[middle] <= addr)
@@ -244,7 +252,8 @@ static size_t find4(const struct line4 *line, uint32_t addr)
 
 static size_t find6(const struct line6 *line, unsigned __int128 addr)
 {
-    size_t top = (size_t)(addr >> 112), low = line->index[top], high = line->index[top + 1];
+    size_t top = (size_t)(addr >> 112), low = line->index == NULL ? 0 : line->index[top],
+           high = line->index == NULL ? line->n : line->index[top + 1];
     while (low < high) {
         size_t middle = (low + high) / 2;
         if (line->at[middle] <= addr)
@@ -271,5 +280,6 @@ size_t sz_prefixes_count(const struct sz_prefixes *set)
 
 size_t sz_prefixes_bytes(const struct sz_prefixes *set)
 {
-    return sizeof(*set) + set->v4.n * 6 + set->v6.n * 18;
+    size_t indices = (size_t)(set->v4.index != NULL) + (size_t)(set->v6.index != NULL);
+    return sizeof(*set) + set->v4.n * 6 + set->v6.n * 18 + indices * (INDEX + 1) * sizeof(uint32_t);
 }

@@ -43,6 +43,7 @@ struct table {
 struct sz_threat {
     struct table addresses, credentials;
     struct sz_key128 secret;
+    _Atomic int64_t suspect_until; /* us: until then a token or a subject may be challenged or blocked */
     _Atomic uint64_t notes, dropped, evicted, entries;
 };
 
@@ -248,7 +249,7 @@ static unsigned make_room(struct table *t, size_t set, uint32_t tick, bool *evic
         }
     }
     *evicted = least >= 0;
-    return way;
+    return least >= 2 ? WAYS : way; /* nobody who is blocked goes for somebody else */
 }
 
 static void fresh_entry(struct seat *seat, const struct sz_threat_key *key, uint32_t tick)
@@ -414,26 +415,63 @@ static uint32_t block_ticks(const struct sz_threat_policy *policy, unsigned befo
     return (uint32_t)((us + SZ_TICK_US - 1) / SZ_TICK_US);
 }
 
-bool sz_threat_judge(struct sz_threat *threat, struct sz_threat_key key, const struct sz_threat_policy *policy,
-                     struct sz_mono now, struct sz_mono *until)
+/* The longest that a token or subject can stay suspect: its amounts are of days at most, a block says itself. */
+static void suspect(struct sz_threat *threat, const struct sz_threat_key *key, const struct sz_threat_view *view,
+                    struct sz_mono now)
 {
-    struct sz_threat_view view;
+    int64_t until = now.us + SZ_SEC(3 * 86400).us;
+    if (key->kind < SZ_THREAT_TOKEN || view->level < SZ_THREAT_CHALLENGE)
+        return;
+    if (view->blocked_until.us > until)
+        until = view->blocked_until.us;
+    if (until > atomic_load_explicit(&threat->suspect_until, memory_order_relaxed)) /* a race loses seconds of days */
+        atomic_store_explicit(&threat->suspect_until, until, memory_order_relaxed);
+}
+
+bool sz_threat_quiet(const struct sz_threat *threat, struct sz_mono now)
+{
+    return now.us >= atomic_load_explicit(&threat->suspect_until, memory_order_relaxed);
+}
+
+static void block_until(struct sz_threat_entry *e, uint32_t until)
+{
+    e->blocked_until = until;
+    e->blocked_last = until;
+    e->blocks = (uint16_t)(e->blocks < BLOCKS_MAX ? e->blocks + 1 : BLOCKS_MAX);
+}
+
+bool sz_threat_judge(struct sz_threat *threat, struct sz_threat_key key, const struct sz_threat_policy *policy,
+                     struct sz_mono now, struct sz_threat_view *view)
+{
     struct seat seat;
     uint32_t tick = sz_tick(now);
+    *view = (struct sz_threat_view){0};
     if (!sit(threat, &key, tick, false, false, &seat))
         return false;
-    struct sz_threat_entry *e = &seat.entry;
-    view_entry(threat, e, policy, tick, &view);
-    bool blocks = view.score >= policy->block && e->blocked_until <= tick;
+    view_entry(threat, &seat.entry, policy, tick, view);
+    bool blocks = view->score >= policy->block && seat.entry.blocked_until <= tick;
     if (blocks) {
-        forget_blocks(e, tick);
-        e->blocked_until = tick + block_ticks(policy, e->blocks);
-        e->blocked_last = e->blocked_until;
-        e->blocks = (uint16_t)(e->blocks < BLOCKS_MAX ? e->blocks + 1 : BLOCKS_MAX);
-        *until = (struct sz_mono){(int64_t)e->blocked_until * SZ_TICK_US};
+        forget_blocks(&seat.entry, tick);
+        block_until(&seat.entry, tick + block_ticks(policy, seat.entry.blocks));
+        view->level = SZ_THREAT_BLOCK;
+        view->blocked_until = (struct sz_mono){(int64_t)seat.entry.blocked_until * SZ_TICK_US};
     }
     rise(&seat);
+    suspect(threat, &key, view, now);
     return blocks;
+}
+
+bool sz_threat_block(struct sz_threat *threat, struct sz_threat_key key, struct sz_mono now, struct sz_mono until)
+{
+    const struct sz_threat_view view = {.level = SZ_THREAT_BLOCK, .blocked_until = until};
+    struct seat seat;
+    uint32_t tick = sz_tick(now);
+    if (!sit(threat, &key, tick, true, true, &seat))
+        return false;
+    block_until(&seat.entry, sz_tick(until));
+    rise(&seat);
+    suspect(threat, &key, &view, now);
+    return true;
 }
 
 bool sz_threat_lift(struct sz_threat *threat, struct sz_threat_key key, struct sz_mono now)

@@ -3,6 +3,7 @@
  * request that cannot be served costs nothing else.
  */
 #include "pipeline/stages.h"
+#include "pipeline/threat.h"
 #include "pipeline/worker.h"
 
 #define REQUEST_ID_MAX 64
@@ -118,6 +119,9 @@ enum sz_reason sz_admit_target(struct sz_txn *txn, const char **why)
     txn->deadline = sz_after(txn->started, conf->limits.request_timeout);
     if (txn->req.listener->mode == SZ_MODE_DECIDE && !txn->from.peer_trusted)
         return SZ_REASON_untrusted_peer;
+    enum sz_reason threat = sz_threat_admit(txn);
+    if (threat != SZ_REASON_allowed)
+        return threat;
     int rc = sz_target_parse(txn->req.target, txn->pool, &txn->target, why);
     return rc == 0 ? SZ_REASON_allowed : rc == SZ_TARGET_AMBIGUOUS ? SZ_REASON_ambiguous_path : SZ_REASON_bad_request;
 }

@@ -9,6 +9,24 @@ static void add(struct sz_txn *txn, struct sz_slice name, struct sz_slice value)
     sz_headers_add(&txn->answer.headers, txn->pool, name, value);
 }
 
+/* RFC 9470 3: what a token needs that passes. */
+static struct sz_slice step_up(struct sz_txn *txn)
+{
+    const struct sz_conf_threat *conf = &txn->snapshot->conf->threat;
+    struct sz_buf text = {0};
+    sz_buf_printf(&text, "Bearer realm=\"subzero\", error=\"insufficient_user_authentication\", "
+                         "error_description=\"A stronger or more recent login is required\"");
+    for (size_t i = 0; i < conf->acr_values.n; i++)
+        sz_buf_printf(&text, "%s%.*s", i == 0 ? ", acr_values=\"" : " ", SZ_FMT(conf->acr_values.v[i]));
+    if (conf->acr_values.n > 0)
+        sz_buf_printf(&text, "\"");
+    if (conf->max_age.us > 0)
+        sz_buf_printf(&text, ", max_age=\"%lld\"", (long long)(conf->max_age.us / 1000000));
+    struct sz_slice value = sz_pool_dup(txn->pool, sz_buf_slice(&text));
+    sz_buf_fini(&text);
+    return value;
+}
+
 static struct sz_slice challenge(struct sz_txn *txn, enum sz_reason reason)
 {
     switch (reason) {
@@ -17,15 +35,24 @@ static struct sz_slice challenge(struct sz_txn *txn, enum sz_reason reason)
     case SZ_REASON_insufficient_scope:
         return sz_pool_printf(txn->pool, "Bearer realm=\"subzero\", error=\"insufficient_scope\", scope=\"%.*s\"",
                               SZ_FMT(sz_txn_plan(txn)->scope_list));
+    case SZ_REASON_threat_challenge:
+        return step_up(txn);
     default:
         return sz_pool_printf(txn->pool, "Bearer realm=\"subzero\", error=\"invalid_token\", error_description=\"%s\"",
                               sz_reason_row(reason)->title);
     }
 }
 
-static bool wants_challenge(enum sz_reason reason)
+static bool wants_challenge(enum sz_reason reason, unsigned status)
 {
-    return sz_reason_row(reason)->status == 401 || reason == SZ_REASON_insufficient_scope;
+    return status == 401 || reason == SZ_REASON_insufficient_scope;
+}
+
+/* That of the table, where the configuration has no say. */
+static unsigned status_of(const struct sz_txn *txn, enum sz_reason reason)
+{
+    return reason == SZ_REASON_threat_challenge ? txn->snapshot->conf->threat.step_up_status
+                                                : sz_reason_row(reason)->status;
 }
 
 static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_row *row, unsigned status,
@@ -69,7 +96,7 @@ void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned st
     add(txn, SZ_S("content-type"), SZ_S("application/problem+json"));
     add(txn, SZ_S("cache-control"), SZ_S("no-store"));
     add(txn, SZ_S("x-subzero-reason"), sz_cstr(row->name));
-    if (wants_challenge(reason))
+    if (wants_challenge(reason, status))
         add(txn, SZ_S("www-authenticate"), challenge(txn, reason));
     if (status == 503 || status == 429)
         add(txn, SZ_S("retry-after"), retry_after(txn, reason));
@@ -84,7 +111,7 @@ void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned st
 
 void sz_answer_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)
 {
-    sz_answer_problem_as(txn, reason, sz_reason_row(reason)->status, detail);
+    sz_answer_problem_as(txn, reason, status_of(txn, reason), detail);
 }
 
 void sz_answer_json(struct sz_txn *txn, struct sz_slice json)

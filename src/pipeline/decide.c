@@ -3,6 +3,7 @@
  * it said that it had no objection, so that a stage that is skipped by mistake denies.
  */
 #include "pipeline/stages.h"
+#include "pipeline/threat.h"
 
 enum { ALL_STAGES = 1u << SZ_STAGE_admit | 1u << SZ_STAGE_identify | 1u << SZ_STAGE_limit | 1u << SZ_STAGE_authorize };
 
@@ -22,6 +23,7 @@ static void record(struct sz_txn *txn, bool allow, enum sz_reason reason)
 static enum sz_step deny(struct sz_txn *txn, enum sz_reason reason)
 {
     record(txn, false, reason);
+    sz_threat_observe(txn, reason);
     sz_answer_problem(txn, reason, txn->detail);
     return sz_jump(txn, SZ_STAGE_commit);
 }

@@ -11,6 +11,7 @@
 #include "pipeline/identify.h"
 #include "pipeline/credential.h"
 #include "pipeline/stages.h"
+#include "pipeline/threat.h"
 #include "pipeline/verify_queue.h"
 
 static void count(struct sz_txn *txn, struct sz_series series)
@@ -70,7 +71,8 @@ static enum sz_step judge(struct sz_txn *txn)
         return sz_refuse(txn, SZ_REASON_wrong_audience);
     if (!sender_proven(txn))
         return sz_refuse(txn, SZ_REASON_sender_constrained);
-    return sz_pass(txn);
+    enum sz_reason threat = sz_threat_identified(txn);
+    return threat == SZ_REASON_allowed ? sz_pass(txn) : sz_refuse(txn, threat);
 }
 
 /* ---- verifying ------------------------------------------------------------------------------------- */

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 
 #include "pipeline/plan.h"
+#include "pipeline/threat_lists.h"
+#include "subzero/prefixes.h"
 
 static void destroy(struct sz_snapshot *s)
 {
@@ -12,6 +14,8 @@ static void destroy(struct sz_snapshot *s)
         s->on_free(s->on_free_arg);
     if (s->authz != NULL)
         s->authz->free(s->authz);
+    sz_prefixes_free(&s->allowed_ranges);
+    sz_prefixes_free(&s->listed_ranges);
     sz_signer_free(&s->assertion);
     sz_issuers_free(&s->issuers);
     sz_conf_free(&s->conf);
@@ -70,6 +74,7 @@ struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
     bool good = s->issuers != NULL;
     good = load_authz(s, m) == 0 && good; /* all of them, so that one run names every mistake */
     good = load_assertion(s, m) == 0 && good;
+    good = sz_threat_lists_load(s->conf, &s->allowed_ranges, &s->listed_ranges, m) == 0 && good;
     if (!good) {
         destroy(s);
         return NULL;

@@ -16,6 +16,7 @@
 #include "subzero/issuers.h"
 #include "subzero/metrics.h"
 
+struct sz_prefixes;
 struct sz_signer;
 struct sz_plan;
 
@@ -23,11 +24,12 @@ struct sz_snapshot {
     atomic_uint refs;
     struct sz_conf *conf;
     struct sz_issuers *issuers;
-    struct sz_authz *authz;      /* NULL when nobody asks */
-    struct sz_signer *assertion; /* signs X-Subzero-Assertion; NULL when off */
-    struct sz_plan *plan;        /* what the hot path would otherwise compute per request */
-    struct sz_arena arena;       /* owns the plan */
-    void (*on_free)(void *arg);  /* told when the last reference went (tests, the edge's TLS contexts) */
+    struct sz_authz *authz;                             /* NULL when nobody asks */
+    struct sz_prefixes *allowed_ranges, *listed_ranges; /* threat lists; NULL: none */
+    struct sz_signer *assertion;                        /* signs X-Subzero-Assertion; NULL when off */
+    struct sz_plan *plan;                               /* what the hot path would otherwise compute per request */
+    struct sz_arena arena;                              /* owns the plan */
+    void (*on_free)(void *arg); /* told when the last reference went (tests, the edge's TLS contexts) */
     void *on_free_arg;
 };
 

@@ -6,6 +6,7 @@
 #include "pipeline/txn.h"
 
 #include "pipeline/stages.h"
+#include "pipeline/threat.h"
 #include "pipeline/verify_queue.h"
 #include "pipeline/worker.h"
 
@@ -76,6 +77,7 @@ void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned statu
         begin(txn);
         txn->stage = SZ_STAGE_done;
         sz_request_id(txn);
+        sz_threat_observe(txn, reason);
     }
     txn->decision.made = true;
     txn->decision.reason = reason;

@@ -28,6 +28,7 @@
 #include "subzero/reason.h"
 #include "subzero/redis.h"
 #include "subzero/router.h"
+#include "subzero/threat.h"
 
 enum sz_stage {
 #define SZ_STAGE(name, help) SZ_STAGE_##name,
@@ -93,6 +94,9 @@ struct sz_txn {
     struct sz_authority authority;
     struct sz_client_addr from; /* the client's address, and whether the peer is a trusted proxy */
     struct sz_slice request_id;
+    struct sz_threat_key threat_key;   /* threat.c: of the address; hash 0: not looked at */
+    enum sz_threat_level threat_level; /* ... and how it stood at the start */
+    bool judged, risky;                /* ... whether it is judged at all, and whether it stands on a list */
     struct sz_route_match match;
     bool preflight; /* CORS preflight, answered here */
 
@@ -169,6 +173,8 @@ void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion);
 
 /* ---- the worker: one per loop thread -------------------------------------------------------------------- */
 
+enum { SZ_THREAT_ACTION_DRY_RUN = SZ_THREAT_BLOCK + 1 }; /* beside the levels, in the metric */
+
 /* Process-wide, outlives every worker. */
 struct sz_gate {
     struct {
@@ -181,6 +187,8 @@ struct sz_gate {
     struct sz_decisions *decisions;   /* NULL: none are kept */
     struct sz_flights *key_flights;   /* one per source of keys that is waited for */
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
+    struct sz_threat *threat;
+    _Atomic uint32_t threat_series[SZ_SIGNALS][SZ_THREAT_ACTION_DRY_RUN + 1]; /* handles; 0 = not registered yet */
     _Atomic uint32_t in_flight;
     _Atomic bool draining;
 };
@@ -198,6 +206,7 @@ struct sz_worker {
     struct sz_redis *redis_cache; /* the cache; the same unless cache.l2.redis names another server */
     uint64_t request_seq;         /* request ids */
     uint8_t id_seed[8];
+    uint32_t told[4096]; /* threat.c: tokens and networks told of lately */
 };
 void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_gate *gate, struct sz_snapshot *snapshot);
 void sz_worker_fini(struct sz_worker *worker);
@@ -206,7 +215,7 @@ void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot);
 /* The snapshot new requests get.  Borrowed, own thread, until the next swap. */
 struct sz_snapshot *sz_worker_snapshot(struct sz_worker *worker);
 
-int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache) SZ_MUST_CHECK;
+int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf) SZ_MUST_CHECK;
 void sz_gate_fini(struct sz_gate *gate);
 /* A snapshot is about to be used, by nobody yet: its relation checks go through this gate's decision cache. */
 void sz_gate_adopt(struct sz_gate *gate, struct sz_snapshot *snapshot);

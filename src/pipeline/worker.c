@@ -11,6 +11,8 @@
 #include "pipeline/verify_queue.h"
 #include "subzero/decision.h"
 
+#define THREAT_CAPACITY 65536 /* where the configuration has no `threat` yet; a reload may bring it */
+
 static struct sz_local_snapshot *hold(struct sz_snapshot *snapshot)
 {
     struct sz_local_snapshot *local = sz_xcalloc(1, sizeof(*local));
@@ -71,8 +73,9 @@ static void register_series(struct sz_gate *gate)
     gate->series.decide = sz_series1(SZ_METRIC_duration, "decide");
 }
 
-int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
+int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
 {
+    const struct sz_conf_cache *cache = &conf->cache;
     *gate = (struct sz_gate){.tokens = sz_token_cache_new(cache->capacity)};
     gate->rejects = sz_reject_cache_new(cache->negative_capacity);
     /* Whoever waits is a request in flight: limits.max_in_flight bounds them before these figures do. */
@@ -84,7 +87,9 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf_cache *cache)
     bool decisions = cache->decisions.capacity > 0;
     if (decisions)
         gate->decisions = sz_decisions_new(cache->decisions.capacity);
-    if (gate->tokens != NULL && gate->rejects != NULL && (gate->decisions != NULL || !decisions))
+    gate->threat = sz_threat_new(conf->threat.capacity != 0 ? conf->threat.capacity : THREAT_CAPACITY);
+    if (gate->tokens != NULL && gate->rejects != NULL && gate->threat != NULL &&
+        (gate->decisions != NULL || !decisions))
         return 0;
     int error = errno != 0 ? errno : ENOMEM;
     sz_gate_fini(gate);
@@ -97,6 +102,7 @@ void sz_gate_fini(struct sz_gate *gate)
     sz_reject_cache_free(&gate->rejects);
     sz_flights_free(&gate->key_flights);
     sz_flights_free(&gate->token_flights);
+    sz_threat_free(&gate->threat);
     sz_decisions_free(&gate->decisions);
 }
 

@@ -21,14 +21,14 @@ static void *run(void *arg)
 {
     unsigned seed = (unsigned)(uintptr_t)arg;
     for (unsigned i = 0; i < ROUNDS; i++) {
-        struct sz_mono now = {1000000000 + (int64_t)i * 1000}, until;
+        struct sz_mono now = {1000000000 + (int64_t)i * 1000};
         struct sz_addr addr = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, (uint8_t)(rand_r(&seed) % 32)}};
         struct sz_threat_key key = sz_threat_address(threat, addr);
         struct sz_threat_view view;
         unsigned n = 0;
         sz_threat_note(threat, key, SZ_SIGNAL_bad_tokens, (uint64_t)rand_r(&seed), now);
         sz_threat_good(threat, key, (uint64_t)rand_r(&seed), now);
-        (void)sz_threat_judge(threat, key, &policy, now, &until);
+        (void)sz_threat_judge(threat, key, &policy, now, &view);
         (void)sz_threat_look(threat, key, &policy, now, &view);
         SZ_ASSERT(view.score >= 0 && view.score <= 1);
         if (i % 500 == 0)

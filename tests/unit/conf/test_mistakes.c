@@ -81,7 +81,7 @@ Test(mistakes, keys)
         {"rate_limits: {x: {}}\n", 1, 1,
          "'rate_limits' (limits per tenant or address) is not available in this version"},
         {"rate_limits: {}\n", 1, 1, "not available in this version"},
-        {"threat: {}\n", 1, 1, "not available in this version"},
+        {"tracing: {}\n", 1, 1, "not available in this version"},
         {"anonymous: {}\n", 1, 1, "not available in this version"},
         {"revocation: {}\n", 1, 1, "not available in this version"},
         {"audit: {}\n", 1, 1, "not available in this version"},

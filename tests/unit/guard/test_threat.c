@@ -61,10 +61,10 @@ Test(threat, nobody_known_is_nobody_suspected)
 
 static unsigned forged_until_blocked(struct sz_threat *t, struct sz_threat_key key)
 {
-    struct sz_mono until;
+    struct sz_threat_view view;
     for (unsigned n = 1; n <= 100; n++) {
         forge(t, key, n, 0);
-        if (sz_threat_judge(t, key, &policy, at(0), &until))
+        if (sz_threat_judge(t, key, &policy, at(0), &view))
             return n;
     }
     return 0;
@@ -84,10 +84,10 @@ Test(threat, one_bad_token_again_and_again_blocks_nobody)
 {
     struct sz_threat *t = sz_threat_new(1024);
     struct sz_threat_key key = sz_threat_address(t, v4(1));
-    struct sz_mono until;
+    struct sz_threat_view view;
     for (unsigned i = 0; i < 100000; i++)
         forge(t, key, 7, i / 1000);
-    cr_assert_not(sz_threat_judge(t, key, &policy, at(100), &until));
+    cr_assert_not(sz_threat_judge(t, key, &policy, at(100), &view));
     cr_assert_lt(score(t, key, 100), 0.5f);
     sz_threat_free(&t);
 }
@@ -97,12 +97,12 @@ Test(threat, a_broken_release_behind_a_nat_blocks_nobody)
 {
     struct sz_threat *t = sz_threat_new(1024);
     struct sz_threat_key key = sz_threat_address(t, v4(1));
-    struct sz_mono until;
+    struct sz_threat_view view;
     for (unsigned i = 0; i < 500; i++)
         sz_threat_good(t, key, thing(t, 1000 + i), at(0));
     for (unsigned i = 0; i < 500; i++) {
         forge(t, key, 1000 + i, 10);
-        cr_assert_not(sz_threat_judge(t, key, &policy, at(10), &until), "at token %u", i);
+        cr_assert_not(sz_threat_judge(t, key, &policy, at(10), &view), "at token %u", i);
     }
     sz_threat_free(&t);
 }
@@ -159,24 +159,23 @@ Test(threat, blocks_double_up_to_the_longest_and_are_forgotten)
     struct sz_threat_view view;
     int64_t now = 0, expected[] = {60, 120, 240, 480, 600, 600};
     for (unsigned i = 0; i < SZ_COUNT(expected); i++) {
-        struct sz_mono until;
         for (unsigned n = 0; n < 64; n++)
             forge(t, key, n, now);
-        cr_assert(sz_threat_judge(t, key, &policy, at(now), &until));
-        cr_assert_eq(until.us, at(now + expected[i]).us, "block %u lasts %lld", i, (long long)(until.us - at(now).us));
-        cr_assert_not(sz_threat_judge(t, key, &policy, at(now), &until), "it is blocked already");
+        cr_assert(sz_threat_judge(t, key, &policy, at(now), &view));
+        int64_t lasts = view.blocked_until.us - at(now).us;
+        cr_assert_eq(lasts, expected[i] * 1000000, "block %u lasts %lld", i, (long long)lasts);
+        cr_assert_not(sz_threat_judge(t, key, &policy, at(now), &view), "it is blocked already");
         cr_assert(sz_threat_look(t, key, &policy, at(now + expected[i] - 1), &view));
         cr_assert_eq((int)view.level, SZ_THREAT_BLOCK);
         now += expected[i];
         cr_assert(sz_threat_look(t, key, &policy, at(now), &view));
         cr_assert_neq((int)view.level, SZ_THREAT_BLOCK, "over by itself");
     }
-    struct sz_mono until;
     now += 5 * 86400;
     for (unsigned n = 0; n < 64; n++)
         forge(t, key, n, now);
-    cr_assert(sz_threat_judge(t, key, &policy, at(now), &until));
-    cr_assert_eq(until.us, at(now + 60).us, "six blocks, five days ago: forgotten");
+    cr_assert(sz_threat_judge(t, key, &policy, at(now), &view));
+    cr_assert_eq(view.blocked_until.us, at(now + 60).us, "six blocks, five days ago: forgotten");
     sz_threat_free(&t);
 }
 
@@ -188,6 +187,35 @@ Test(threat, lifting_forgets)
     cr_assert(sz_threat_lift(t, key, at(1)));
     cr_assert_eq(score(t, key, 1), 0);
     cr_assert_not(sz_threat_lift(t, key, at(1)));
+    sz_threat_free(&t);
+}
+
+Test(threat, an_operators_block_needs_no_score)
+{
+    struct sz_threat *t = sz_threat_new(1024);
+    struct sz_threat_key key = sz_threat_subject(t, SZ_S("https://idp.example/"), SZ_S("alice"));
+    cr_assert(sz_threat_quiet(t, at(0)));
+    cr_assert(sz_threat_block(t, key, at(0), at(3600)));
+    cr_assert_not(sz_threat_quiet(t, at(0)));
+    cr_assert_eq((int)sz_threat_level(t, key, &policy, at(3599)), SZ_THREAT_BLOCK);
+    cr_assert_eq((int)sz_threat_level(t, key, &policy, at(3600)), SZ_THREAT_ALLOW);
+    sz_threat_free(&t);
+}
+
+Test(threat, who_is_blocked_makes_room_for_nobody)
+{
+    struct sz_threat *t = sz_threat_new(1024);
+    struct sz_threat_view view;
+    unsigned refused = 0, kept = 0, n = 3000;
+    bool placed[3000];
+    for (unsigned i = 0; i < n; i++) {
+        placed[i] = sz_threat_block(t, sz_threat_address(t, v4(i)), at(0), at(100 + i));
+        refused += !placed[i];
+    }
+    for (unsigned i = 0; i < n; i++)
+        kept += sz_threat_look(t, sz_threat_address(t, v4(i)), &policy, at(1), &view) && view.level == SZ_THREAT_BLOCK;
+    cr_assert_gt(refused, 0);
+    cr_assert_eq(kept, n - refused);
     sz_threat_free(&t);
 }
 

@@ -166,7 +166,7 @@ void kit_open(struct kit *kit, const char *routes)
     kit->loop = fake_loop_new(0);
     make_key(kit);
     kit->snapshot = load(kit, routes);
-    cr_assert_eq(sz_gate_init(&kit->gate, &kit->snapshot->conf->cache), 0);
+    cr_assert_eq(sz_gate_init(&kit->gate, kit->snapshot->conf), 0);
     sz_worker_init(&kit->worker, kit->loop, &kit->gate, kit->snapshot);
 }
 

@@ -297,7 +297,7 @@ static void open_both(void)
     write_keys("both.json", key_of(kit.signer), key_of(second));
     bare = kit;
     sz_arena_init(&bare.arena);
-    cr_assert_eq(sz_gate_init(&bare.gate, &kit.snapshot->conf->cache), 0);
+    cr_assert_eq(sz_gate_init(&bare.gate, kit.snapshot->conf), 0);
     sz_worker_init(&bare.worker, kit.loop, &bare.gate, kit.snapshot);
     reload();
 }
