@@ -1,7 +1,7 @@
 /*
  * A set of address ranges, each with a small value: lists of risky, denied or allowed networks.  Built once, then
  * immutable and read by any thread without a lock; a million ranges are 9 (IPv4) or 17 (IPv6) MB and one look-up
- * is some 30 ns where the caches hold it.
+ * is 20 ns for a few ranges, 200 ns for a million that come from memory.
  */
 #ifndef SUBZERO_PREFIXES_H
 #define SUBZERO_PREFIXES_H
