@@ -14,6 +14,7 @@
 #include "subzero/addr.h"
 #include "subzero/base.h"
 #include "subzero/crypto.h"
+#include "subzero/limit.h"
 #include "subzero/time.h"
 
 struct sz_strings {
@@ -90,6 +91,14 @@ struct sz_conf_limits {
     uint64_t request_body, buffered_bodies;
     struct sz_span request_timeout, idle_timeout, drain;
     uint32_t verifications_queue; /* per loop, beyond it 503 overloaded */
+    uint32_t rate_limit_keys;     /* states of rate limits kept in the process */
+    struct {                      /* before authentication, of one client address */
+        bool on;
+        struct sz_limit_rule rule, wide; /* an IPv4 address or IPv6 /64; an IPv6 /48 */
+        uint32_t failure_cost;           /* requests that one whose credential was refused counts as */
+        uint32_t in_flight;              /* at once; 0: any number */
+        uint32_t keys;                   /* addresses remembered */
+    } per_address;
 };
 
 /* JOSE algorithms; a set is a bit mask of 1u << alg. */
@@ -256,6 +265,27 @@ struct sz_conf_cors {
 
 enum { SZ_FROM_COOKIE = 1, SZ_FROM_QUERY = 2 };
 
+/* Whose bucket a request is charged to. */
+enum sz_limit_by { SZ_BY_TENANT, SZ_BY_CLIENT, SZ_BY_ADDRESS, SZ_BY_COOKIE, SZ_BY_TEMPLATE };
+struct sz_conf_rate_limit {
+    struct sz_slice name; /* key in the file; metric label */
+    struct sz_limit_rule rule;
+    struct sz_limit_rule emergency; /* with fail_open: under which the process goes on without its store */
+    enum sz_limit_by by;
+    struct sz_slice key;    /* TEMPLATE: as written */
+    uint32_t lease;         /* requests' worth taken from the store at once; 1: one by one */
+    bool dry_run;           /* counted, never refused */
+    bool fail_open;         /* on_store_failure: open */
+    uint64_t version;       /* policy_version: another one is another set of buckets */
+    uint64_t quota;         /* tokens, or requests of a window; and ... */
+    uint64_t quota_seconds; /* ... in what time, rounded up; 0: never refilled */
+};
+struct sz_conf_route_limit {
+    const struct sz_conf_rate_limit *policy;
+    struct sz_template key; /* TEMPLATE: in the terms of this route */
+    uint64_t id;            /* hash of what the buckets belong to: endpoint, policy, its algorithm and version */
+};
+
 struct sz_conf_route {
     struct sz_slice id;
     struct {
@@ -281,6 +311,9 @@ struct sz_conf_route {
     enum sz_authorize_mode authorize;
     const struct sz_conf_check *checks;
     size_t checks_n;
+    /* limit */
+    const struct sz_conf_route_limit *limits;
+    size_t limits_n;
     /* proxying */
     const struct sz_conf_upstream *upstream; /* NULL only where the route serves decide listeners alone */
     const struct sz_conf_header *headers;    /* set_headers */
@@ -384,6 +417,8 @@ struct sz_conf {
     struct sz_conf_threat threat;
     const struct sz_conf_upstream *upstreams;
     size_t upstreams_n;
+    const struct sz_conf_rate_limit *rate_limits;
+    size_t rate_limits_n;
     const struct sz_conf_route *routes;
     size_t routes_n;
     struct sz_conf_log log;

@@ -42,6 +42,8 @@ void sz_build_provider(struct sz_builder *b, const struct sz_raw_issuer *raw, st
 void sz_check_opaque(struct sz_builder *b, const struct sz_raw_auth *raw, const struct sz_conf_route *route);
 void sz_build_threat(struct sz_builder *b);
 void sz_build_upstreams(struct sz_builder *b);
+void sz_build_rate_limits(struct sz_builder *b);
+void sz_build_per_address(struct sz_builder *b);
 void sz_build_routes(struct sz_builder *b);
 /* One route's parts. */
 void sz_build_auth(struct sz_builder *b, const struct sz_raw_route *raw, struct sz_conf_route *route);
@@ -50,6 +52,8 @@ void sz_build_authorize(struct sz_builder *b, const struct sz_raw_route *raw, co
 void sz_build_headers(struct sz_builder *b, const struct sz_raw_route *raw, const struct sz_pattern *pattern,
                       struct sz_conf_route *route);
 void sz_build_cors(struct sz_builder *b, const struct sz_raw_route *raw, struct sz_conf_route *route);
+void sz_build_route_limits(struct sz_builder *b, const struct sz_raw_route *raw, const struct sz_pattern *pattern,
+                           struct sz_conf_route *route);
 /* What holds between routes: ids, equal patterns, public over guarded, the router's bound. */
 void sz_check_routes(struct sz_builder *b);
 /* check_issuers.c: after the routes are built. */

@@ -61,6 +61,7 @@ static void limits(struct sz_builder *b)
     if (in->request_body > in->buffered_bodies)
         sz_mistake(b->l, sz_node_key(node, "request_body"),
                    "'request_body' is larger than 'buffered_bodies', what the whole process may hold; raise that one");
+    sz_build_per_address(b);
 }
 
 static void fga(struct sz_builder *b)

@@ -167,6 +167,7 @@ void sz_build_routes(struct sz_builder *b)
         upstream(b, &raw[i], &v[i]);
         sz_build_auth(b, &raw[i], &v[i]);
         sz_build_authorize(b, &raw[i], &b->patterns[i], &v[i]);
+        sz_build_route_limits(b, &raw[i], &b->patterns[i], &v[i]);
         sz_build_headers(b, &raw[i], &b->patterns[i], &v[i]);
         sz_build_cors(b, &raw[i], &v[i]);
         assertion(b, &raw[i], &v[i]);

@@ -24,9 +24,6 @@ static const char *const later[] = {
     "AUTH0_CLIENT_ID",
     "AUTH0_CLIENT_SECRET",
     "AUTH0_CLIENT_SECRET_FILE",
-    "RATE_LIMIT_REQUESTS",
-    "RATE_LIMIT_WINDOW",
-    "RATE_LIMIT_ON_STORE_FAILURE",
 };
 
 struct text {
@@ -131,6 +128,25 @@ static void redis(struct text *t)
         line(t, "REDIS_MAX_CONNECTIONS", "  max_connections: ", variable("REDIS_MAX_CONNECTIONS"), "");
 }
 
+/* Requests of one subject; 0: as many as it likes. */
+static bool rate_limit(struct text *t)
+{
+    const char *window = variable("RATE_LIMIT_WINDOW"), *requests = variable("RATE_LIMIT_REQUESTS");
+    struct sz_text span;
+    if (requests != NULL && strcmp(requests, "0") == 0)
+        return false;
+    if (window == NULL)
+        window = "60";
+    sz_text_set(&span, "%s%s", window, window[strspn(window, "0123456789")] == '\0' ? "s" : ""); /* seconds */
+    line(t, NULL, "rate_limits:", NULL, "");
+    line(t, NULL, "  subject:", NULL, "");
+    line(t, NULL, "    algorithm: sliding_window", NULL, "");
+    optional(t, "RATE_LIMIT_REQUESTS", "100", "    limit: ", "");
+    line(t, "RATE_LIMIT_WINDOW", "    window: ", span.s, "");
+    optional(t, "RATE_LIMIT_ON_STORE_FAILURE", "closed", "    on_store_failure: ", "");
+    return true;
+}
+
 static void write_text(struct text *t)
 {
     address(t);
@@ -146,8 +162,14 @@ static void write_text(struct text *t)
     line(t, NULL, "upstreams:", NULL, "");
     line(t, NULL, "  upstream:", NULL, "");
     required(t, "UPSTREAM_URL", "    urls: [", "]", "where requests go, such as http://127.0.0.1:9000");
+    bool limited = rate_limit(t);
     line(t, NULL, "routes:", NULL, "");
-    line(t, NULL, "  - {id: all, match: {path: /*}, auth: {issuers: [auth0]}, upstream: upstream}", NULL, "");
+    line(t, NULL, "  - id: all", NULL, "");
+    line(t, NULL, "    match: {path: /*}", NULL, "");
+    line(t, NULL, "    auth: {issuers: [auth0]}", NULL, "");
+    line(t, NULL, "    upstream: upstream", NULL, "");
+    if (limited)
+        line(t, NULL, "    rate_limit: subject", NULL, "");
 }
 
 /* Lines of a text that nobody wrote become names of variables. */

@@ -55,6 +55,19 @@ static void text_list(uint64_t max, struct sz_buf *out)
     sz_buf_adds(out, SZ_S("}"));
 }
 
+static void one_or_list(const struct sz_field *f, struct sz_buf *out)
+{
+    if ((f->flags & SZ_FIELD_ONE) == 0) {
+        text_list(f->max, out);
+        return;
+    }
+    sz_buf_adds(out, SZ_S("\"anyOf\": [{"));
+    text(1024, out);
+    sz_buf_adds(out, SZ_S("}, {"));
+    text_list(f->max, out);
+    sz_buf_adds(out, SZ_S("}]"));
+}
+
 static void entries(const struct sz_field *f, struct sz_buf *out)
 {
     sz_buf_printf(
@@ -116,7 +129,7 @@ static void field_schema(const struct sz_field *f, unsigned indent, struct sz_bu
         sz_buf_adds(out, SZ_S("\"type\": \"string\", \"minLength\": 1"));
         break;
     case SZ_F_TEXTS:
-        text_list(f->max, out);
+        one_or_list(f, out);
         break;
     case SZ_F_TEXT_MAP:
     case SZ_F_TEXTS_MAP:

@@ -39,9 +39,24 @@ struct sz_raw_admin {
     bool open_metrics;
     struct sz_strings hosts;
 };
+struct sz_raw_per_address {
+    struct sz_raw_head head;
+    struct sz_slice rate;
+    uint32_t burst, failure_cost, in_flight, keys;
+};
 struct sz_raw_limits {
     struct sz_raw_head head;
     struct sz_conf_limits out;
+    struct sz_raw_per_address per_address;
+};
+struct sz_raw_rate_limit {
+    struct sz_raw_head head;
+    int algorithm, on_store_failure;
+    uint64_t capacity, limit, cost, policy_version;
+    struct sz_slice refill, emergency, key;
+    struct sz_span window;
+    uint32_t lease;
+    bool dry_run;
 };
 struct sz_raw_introspection {
     struct sz_raw_head head;
@@ -167,6 +182,7 @@ struct sz_raw_route {
     uint64_t request_body;
     struct sz_raw_route_assertion assertion;
     struct sz_raw_cors cors;
+    struct sz_strings rate_limit;
 };
 struct sz_raw_log {
     struct sz_raw_head head;
@@ -226,8 +242,9 @@ struct sz_raw_conf {
     struct sz_raw_threat threat;
     struct sz_raw_assertion assertion;
     struct sz_raw_log log;
-    struct sz_raw_list upstreams; /* sz_raw_upstream */
-    struct sz_raw_list routes;    /* sz_raw_route */
+    struct sz_raw_list rate_limits; /* sz_raw_rate_limit */
+    struct sz_raw_list upstreams;   /* sz_raw_upstream */
+    struct sz_raw_list routes;      /* sz_raw_route */
     struct sz_secret_note *secrets;
 };
 

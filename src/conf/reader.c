@@ -234,7 +234,10 @@ static void texts_of(struct sz_loader *l, const struct sz_field *f, const struct
 
 static void read_texts(struct sz_loader *l, const struct sz_field *f, const struct sz_node *node, void *out)
 {
-    if (many_of(l, f, node, SZ_NODE_LIST))
+    struct sz_node *one = (struct sz_node *)(uintptr_t)node, alone = {.items = &one, .n = 1};
+    if ((f->flags & SZ_FIELD_ONE) != 0 && node->kind == SZ_NODE_TEXT)
+        texts_of(l, f, &alone, (void *)((char *)out + f->offset));
+    else if (many_of(l, f, node, SZ_NODE_LIST))
         texts_of(l, f, node, (void *)((char *)out + f->offset));
 }
 

@@ -77,8 +77,11 @@ static const char tail[] =
     "| `REDIS_URL` | as `redis.url`; `CACHE_KEY_FILE` is then required |\n"
     "| `REDIS_MAX_CONNECTIONS` | as `redis.max_connections` |\n"
     "| `CACHE_KEY_FILE` | as `redis.key_file` |\n"
+    "| `RATE_LIMIT_REQUESTS` | requests of one subject in a window, 100 by default; 0: no limit |\n"
+    "| `RATE_LIMIT_WINDOW` | the window, seconds or with a unit, 60 by default |\n"
+    "| `RATE_LIMIT_ON_STORE_FAILURE` | `closed` (by default) or `open` |\n"
     "\n"
-    "Variables of parts that do not exist yet (`FGA_*`, `RATE_LIMIT_*`, `AUTH0_CLIENT_ID` ...) refuse the "
+    "Variables of parts that do not exist yet (`FGA_*`, `AUTH0_CLIENT_ID` ...) refuse the "
     "start when set.\n";
 
 /* ---- one row ------------------------------------------------------------------------------------- */
@@ -105,7 +108,7 @@ static const char *type_name(const struct sz_field *f)
     case SZ_F_SECRET:
         return "secret file";
     case SZ_F_TEXTS:
-        return "list";
+        return (f->flags & SZ_FIELD_ONE) != 0 ? "one or a list" : "list";
     case SZ_F_TEXT_MAP:
         return "names with a value";
     case SZ_F_TEXTS_MAP:

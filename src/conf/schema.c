@@ -148,6 +148,19 @@ static const struct sz_object admin_object = {"admin", sizeof(ROW_AT), admin_fie
 
 /* ---- limits ------------------------------------------------------------------------------------------- */
 
+#define ROW_AT struct sz_raw_per_address
+static const struct sz_field per_address_fields[] = {
+    TEXT("rate", rate, REQUIRED, NULL, "requests that come back in a time: `50/1s`, `1000/1m`"),
+    COUNT("burst", burst, 0, "100", 1, 1000000, "requests at once, before `rate` counts"),
+    COUNT("failure_cost", failure_cost, 0, "10", 1, 1000000,
+          "a request whose token was refused counts as so many; at most `burst`"),
+    COUNT("in_flight", in_flight, 0, NULL, 1, 1000000,
+          "requests being worked on at once; beyond it 429 `concurrency_limited`. By default any number"),
+    COUNT("keys", keys, RESTART, "65536", 1024, 16777216, "addresses remembered; fixed memory, about 37 bytes each"),
+    END};
+static const struct sz_object per_address_object = {"limits.per_address", sizeof(ROW_AT), per_address_fields};
+#undef ROW_AT
+
 #define ROW_AT struct sz_raw_limits
 static const struct sz_field limits_fields[] = {
     COUNT("max_connections", out.max_connections, RESTART, "20000", 1, 1000000,
@@ -169,6 +182,12 @@ static const struct sz_field limits_fields[] = {
     SPAN("drain", out.drain, 0, "30s", 0, SEC(3600), "after SIGTERM: how long requests in flight may take to finish"),
     COUNT("verifications_queue", out.verifications_queue, RESTART, "1024", 16, 1000000,
           "tokens waiting to be verified, per thread; beyond it 503 `overloaded`"),
+    COUNT("rate_limit_keys", out.rate_limit_keys, RESTART, "100000", 1024, 16777216,
+          "buckets of `rate_limits` kept in the process; fixed memory, about 37 bytes each when used; beyond it the "
+          "fullest ones are given up"),
+    OBJECT("per_address", per_address, OPTIONAL, per_address_object,
+           "before anything is verified, for each client address; IPv6 by /64, and by /48 with 16 times as much. A "
+           "trusted proxy's own address is exempt"),
     END};
 static const struct sz_object limits_object = {"limits", sizeof(ROW_AT), limits_fields};
 #undef ROW_AT
@@ -440,6 +459,38 @@ static const struct sz_field assertion_fields[] = {
 static const struct sz_object assertion_object = {"assertion", sizeof(ROW_AT), assertion_fields};
 #undef ROW_AT
 
+/* ---- rate limits ------------------------------------------------------------------------------------------------- */
+
+static const struct sz_choice algorithms[] = {
+    {"token_bucket", SZ_LIMIT_BUCKET, false}, {"sliding_window", SZ_LIMIT_WINDOW, false}, {NULL, 0, false}};
+static const struct sz_choice store_failures[] = {{"closed", 0, false}, {"open", 1, false}, {NULL, 0, false}};
+
+#define ROW_AT struct sz_raw_rate_limit
+static const struct sz_field rate_limit_fields[] = {
+    ENUM("algorithm", algorithm, REQUIRED, NULL, algorithms,
+         "`capacity` tokens that `refill` brings back, or at most `limit` requests in any `window`"),
+    COUNT("capacity", capacity, 0, NULL, 1, SZ_LIMIT_COUNT_MAX, "with `token_bucket`: tokens of a full bucket"),
+    TEXT("refill", refill, 0, NULL,
+         "with `token_bucket`: tokens that come back in a time: `100/60s`; `0/1s`: none ever"),
+    COUNT("limit", limit, 0, NULL, 1, SZ_LIMIT_COUNT_MAX, "with `sliding_window`: requests in a window"),
+    SPAN("window", window, 0, NULL, MS(1), SEC(86400) * 366, "with `sliding_window`: how long it is"),
+    TEXT("key", key, 0, "tenant",
+         "whose bucket: `tenant` (the issuer's `tenant_claim`, else issuer and `sub`), `client`, `address` (IPv6 by "
+         "/64), `cookie`, or a template such as `{claims.plan}-{client.ip}`; always per route"),
+    COUNT("cost", cost, 0, "1", 1, SZ_LIMIT_COUNT_MAX, "tokens, or requests, that one request counts as"),
+    COUNT("lease", lease, 0, "1", 1, 10000,
+          "requests' worth that an instance takes from Redis at once and spends by itself"),
+    BOOL("dry_run", dry_run, "false", "count what would be refused, and refuse nothing"),
+    ENUM("on_store_failure", on_store_failure, REQUIRED, NULL, store_failures,
+         "when Redis cannot be asked: `closed` refuses (503), `open` goes on under `emergency`"),
+    TEXT("emergency", emergency, 0, NULL,
+         "with `open`: what one process lets through on a route without its store: `10/s`; by default the rate of the "
+         "policy itself"),
+    COUNT("policy_version", policy_version, 0, "1", 1, SZ_LIMIT_COUNT_MAX, "another one begins with fresh buckets"),
+    END};
+static const struct sz_object rate_limit_object = {"a rate limit", sizeof(ROW_AT), rate_limit_fields};
+#undef ROW_AT
+
 /* ---- upstreams --------------------------------------------------------------------------------------------------- */
 
 static const struct sz_choice reuses[] = {
@@ -575,7 +626,7 @@ static const struct sz_field route_fields[] = {
     OBJECT("assertion", assertion, OPTIONAL | SZ_FIELD_BLANK, route_assertion_object,
            "send `X-Subzero-Assertion`, a signed statement of who asks; needs `assertion` at the top"),
     OBJECT("cors", cors, OPTIONAL, cors_object, "answer browsers' preflights here"),
-    LATER("rate_limit", "limits per tenant or address"),
+    TEXTS("rate_limit", rate_limit, SZ_FIELD_ONE, 8, "names from `rate_limits`, all of which must allow"),
     END};
 static const struct sz_object route_object = {"a route", sizeof(ROW_AT), route_fields};
 #undef ROW_AT
@@ -602,10 +653,10 @@ static const struct sz_field root_fields[] = {
     OBJECT("threat", threat, OPTIONAL, threat_object, "who looks like an attacker; off without this"),
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
+    MAP("rate_limits", rate_limits, 0, 1024, rate_limit_object, "limits that routes name"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
-    LATER("rate_limits", "limits per tenant or address"),
     LATER("anonymous", "limits for clients without a token"),
     LATER("revocation", "revoked tokens"),
     LATER("audit", "the audit journal"),

@@ -35,6 +35,7 @@ enum {
     SZ_FIELD_BLANK = 1 << 3,    /* OBJECT: may be empty ({}) */
     SZ_FIELD_MANY = 1 << 4,     /* TEXTS: large lists are fine (no duplicate check) */
     SZ_FIELD_LOGIN = 1 << 5,    /* TEXT: a url that may hold a user and a password: dumps keep them back */
+    SZ_FIELD_ONE = 1 << 6,      /* TEXTS: one value may stand without brackets */
 };
 
 struct sz_choice {

@@ -10,9 +10,9 @@
 #include <h2o.h>
 #include <stdatomic.h>
 
-#include "edge/addr_count.h"
 #include "edge/listener.h"
 #include "pipeline/txn.h"
+#include "subzero/addr_count.h"
 #include "subzero/provider.h"
 #include "subzero/redis.h"
 

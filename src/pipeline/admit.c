@@ -122,6 +122,9 @@ enum sz_reason sz_admit_target(struct sz_txn *txn, const char **why)
     enum sz_reason threat = sz_threat_admit(txn);
     if (threat != SZ_REASON_allowed)
         return threat;
+    enum sz_reason share = sz_address_share(txn);
+    if (share != SZ_REASON_allowed)
+        return share;
     int rc = sz_target_parse(txn->req.target, txn->pool, &txn->target, why);
     return rc == 0 ? SZ_REASON_allowed : rc == SZ_TARGET_AMBIGUOUS ? SZ_REASON_ambiguous_path : SZ_REASON_bad_request;
 }

@@ -72,10 +72,10 @@ static struct sz_slice problem_body(struct sz_txn *txn, const struct sz_reason_r
 }
 
 /* In whole seconds, at least one. */
-static struct sz_slice retry_after(struct sz_txn *txn, enum sz_reason reason)
+static struct sz_slice retry_after(struct sz_txn *txn)
 {
-    bool known = reason == SZ_REASON_identity_unavailable || reason == SZ_REASON_authz_unavailable;
-    int64_t seconds = known ? (txn->retry_after.us + 999999) / 1000000 : 0;
+    int64_t us = txn->retry_after.us, most = INT64_C(86400) * 1000000;
+    int64_t seconds = ((us < most ? us : most) + 999999) / 1000000;
     return seconds <= 1 ? SZ_S("1") : sz_pool_printf(txn->pool, "%lld", (long long)seconds);
 }
 
@@ -99,7 +99,7 @@ void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned st
     if (wants_challenge(reason, status))
         add(txn, SZ_S("www-authenticate"), challenge(txn, reason));
     if (status == 503 || status == 429)
-        add(txn, SZ_S("retry-after"), retry_after(txn, reason));
+        add(txn, SZ_S("retry-after"), retry_after(txn));
     if (reason == SZ_REASON_method_not_allowed)
         add(txn, SZ_S("allow"), txn->match.allow);
     txn->answer.body = problem_body(txn, row, status, detail);

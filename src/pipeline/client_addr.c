@@ -57,6 +57,7 @@ void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted
     struct sz_addr hops[HOPS_MAX];
     out->peer_trusted = sz_cidrs_contain(trusted, req->peer);
     out->client = hops[walk(req, trusted, hops) - 1];
+    out->is_proxy = out->peer_trusted && sz_cidrs_contain(trusted, out->client);
 }
 
 struct sz_slice sz_client_chain(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_pool *pool)

@@ -10,6 +10,7 @@
 struct sz_client_addr {
     struct sz_addr client; /* first untrusted address from the right */
     bool peer_trusted;
+    bool is_proxy; /* the client's address is a trusted proxy's own: nobody in particular */
 };
 /* Never fails: an unparsable entry ends the walk at the last address that was understood. */
 void sz_client_addr(const struct sz_request *req, const struct sz_cidrs *trusted, struct sz_client_addr *out);

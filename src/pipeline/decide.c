@@ -9,6 +9,8 @@ enum { ALL_STAGES = 1u << SZ_STAGE_admit | 1u << SZ_STAGE_identify | 1u << SZ_ST
 
 static void record(struct sz_txn *txn, bool allow, enum sz_reason reason)
 {
+    const struct sz_conf_rate_limit *limit;
+    (void)sz_limit_reason(txn, &limit);
     txn->decision = (struct sz_decision){
         .made = true,
         .allow = allow,
@@ -17,11 +19,21 @@ static void record(struct sz_txn *txn, bool allow, enum sz_reason reason)
         .token_layer = txn->token_layer,
         .checked = txn->checked,
         .authz_source = txn->authz_source,
+        .limit = limit,
     };
+}
+
+/* It was let in, and then its credential was refused. */
+static bool failed_to_identify(const struct sz_txn *txn, enum sz_reason reason)
+{
+    return (txn->passed & 1u << SZ_STAGE_admit) != 0 && (txn->passed & 1u << SZ_STAGE_identify) == 0 &&
+           reason != SZ_REASON_missing_token && sz_reason_row(reason)->status == 401;
 }
 
 static enum sz_step deny(struct sz_txn *txn, enum sz_reason reason)
 {
+    if (failed_to_identify(txn, reason))
+        sz_address_failed(txn);
     record(txn, false, reason);
     sz_threat_observe(txn, reason);
     sz_answer_problem(txn, reason, txn->detail);
@@ -33,7 +45,8 @@ static enum sz_step allow(struct sz_txn *txn)
     enum sz_reason reason = sz_forward_build(txn); /* a claim that must not become a header still denies */
     if (reason != SZ_REASON_allowed)
         return deny(txn, reason);
-    record(txn, true, SZ_REASON_allowed);
+    const struct sz_conf_rate_limit *limit;
+    record(txn, true, sz_limit_reason(txn, &limit));
     if (txn->req.listener->mode == SZ_MODE_DECIDE)
         sz_answer_decide_allow(txn);
     else

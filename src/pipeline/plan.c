@@ -5,6 +5,7 @@
  */
 #include "pipeline/plan.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "pipeline/header_value.h"
@@ -127,6 +128,14 @@ static void plan_route(struct sz_route_plan *plan, const struct sz_conf_route *r
     plan->label = sz_pool_strdup(pool, route->id);
 }
 
+static void plan_limit(struct sz_limit_plan *plan, const struct sz_conf_rate_limit *limit, struct sz_pool *pool)
+{
+    plan->label = sz_pool_strdup(pool, limit->name);
+    plan->policy = sz_pool_printf(pool, "\"%.*s\";q=%" PRIu64, SZ_FMT(limit->name), limit->quota);
+    if (limit->quota_seconds > 0)
+        plan->policy = sz_pool_printf(pool, "%.*s;w=%" PRIu64, SZ_FMT(plan->policy), limit->quota_seconds);
+}
+
 struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool)
 {
     struct sz_plan *plan = sz_pool_zalloc(pool, sizeof(*plan));
@@ -138,9 +147,19 @@ struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool)
     plan->routes = sz_pool_zalloc(pool, conf->routes_n * sizeof(*plan->routes));
     for (size_t i = 0; i < conf->routes_n; i++)
         plan_route(&plan->routes[i], &conf->routes[i], &all, usual, pool);
+    plan->limits = sz_pool_zalloc(pool, conf->rate_limits_n * sizeof(*plan->limits));
+    for (size_t i = 0; i < conf->rate_limits_n; i++)
+        plan_limit(&plan->limits[i], &conf->rate_limits[i], pool);
     plan->unmatched.strip = usual[1];
     plan->unmatched.label = "none";
     return plan;
+}
+
+static struct sz_series once(_Atomic uint32_t *slot, enum sz_metric metric, const char *const *values)
+{
+    struct sz_series series = sz_series(metric, values);
+    atomic_store_explicit(slot, series.at + 1, memory_order_relaxed);
+    return series;
 }
 
 struct sz_series sz_plan_series(struct sz_route_plan *plan, bool allow, enum sz_reason reason)
@@ -150,7 +169,15 @@ struct sz_series sz_plan_series(struct sz_route_plan *plan, bool allow, enum sz_
     if (SZ_LIKELY(handle != 0))
         return (struct sz_series){handle - 1};
     const char *values[] = {plan->label, allow ? "allow" : "deny", sz_reason_row(reason)->name};
-    struct sz_series series = sz_series(SZ_METRIC_requests, values);
-    atomic_store_explicit(slot, series.at + 1, memory_order_relaxed);
-    return series;
+    return once(slot, SZ_METRIC_requests, values);
+}
+
+struct sz_series sz_plan_limit_series(struct sz_limit_plan *plan, bool allow, enum sz_reason reason)
+{
+    _Atomic uint32_t *slot = &plan->series[allow][reason];
+    uint32_t handle = atomic_load_explicit(slot, memory_order_relaxed);
+    if (SZ_LIKELY(handle != 0))
+        return (struct sz_series){handle - 1};
+    const char *values[] = {plan->label, sz_reason_row(reason)->name, allow ? "allow" : "deny"};
+    return once(slot, SZ_METRIC_limits, values);
 }

@@ -20,9 +20,17 @@ struct sz_route_plan {
     _Atomic uint32_t series[2][SZ_REASON_COUNT];
 };
 
+struct sz_limit_plan { /* of one rate limit */
+    const char *label;
+    struct sz_slice policy; /* its part of RateLimit-Policy */
+    /* ratelimit_decisions_total by allow and reason: as above */
+    _Atomic uint32_t series[2][SZ_REASON_COUNT];
+};
+
 struct sz_plan {
     struct sz_route_plan *routes;   /* one per conf->routes */
     struct sz_route_plan unmatched; /* label "none"; strips what every route strips */
+    struct sz_limit_plan *limits;   /* one per conf->rate_limits */
     struct sz_strings identity;     /* every header that we or any route sets, for decide answers */
 };
 struct sz_plan *sz_plan_new(const struct sz_conf *conf, struct sz_pool *pool);
@@ -33,5 +41,6 @@ extern const struct sz_slice sz_own_headers[];
 extern const size_t sz_own_headers_n;
 
 struct sz_series sz_plan_series(struct sz_route_plan *plan, bool allow, enum sz_reason reason);
+struct sz_series sz_plan_limit_series(struct sz_limit_plan *plan, bool allow, enum sz_reason reason);
 
 #endif

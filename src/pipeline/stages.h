@@ -47,6 +47,12 @@ static inline const struct sz_conf_issuer *sz_txn_issuer(const struct sz_txn *tx
 void sz_request_id(struct sz_txn *txn);
 /* admit.c: who asks, the request's id, its deadline and its canonical target; anything but `allowed` refuses it. */
 enum sz_reason sz_admit_target(struct sz_txn *txn, const char **why);
+/* limit_address.c: what its address has left, before anything else is done; a refused credential counts more. */
+enum sz_reason sz_address_share(struct sz_txn *txn);
+void sz_address_failed(struct sz_txn *txn);
+void sz_address_leave(struct sz_txn *txn);
+/* limit.c: of a request without a limit `allowed`; of one that a limit let through without its store, why. */
+enum sz_reason sz_limit_reason(const struct sz_txn *txn, const struct sz_conf_rate_limit **policy);
 /* authorize.c: the client left; what is being asked is not waited for. */
 void sz_authorize_cancel(struct sz_txn *txn);
 /*

@@ -65,6 +65,7 @@ void sz_txn_end(struct sz_txn *txn)
     sz_verify_queue_leave(txn->worker->verify, txn);
     sz_flight_leave(&txn->flight);
     sz_authorize_cancel(txn);
+    sz_address_leave(txn);
     if (txn->identity != NULL)
         sz_wipe(txn->identity, sz_identity_size(txn->identity));
     sz_local_unref(txn->held);

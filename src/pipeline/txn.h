@@ -24,6 +24,7 @@
 #include "subzero/fga.h"
 #include "subzero/flight.h"
 #include "subzero/identity.h"
+#include "subzero/limiter.h"
 #include "subzero/loop.h"
 #include "subzero/reason.h"
 #include "subzero/redis.h"
@@ -47,11 +48,16 @@ struct sz_worker;
 struct sz_decision {
     bool made; /* false: the client left before anything was decided */
     bool allow;
-    enum sz_reason reason;             /* an allowed request that its upstream failed keeps allow and gets upstream_* */
+    /*
+     * An allowed request that its upstream failed keeps allow and gets upstream_*; one that a rate limit let through
+     * without its store keeps the class of that failure.
+     */
+    enum sz_reason reason;
     const struct sz_conf_route *route; /* NULL: unmatched */
     uint8_t token_layer;               /* 0 none, 1 L1, 2 L2, 3 verified now */
     bool checked;                      /* a relation was asked */
     enum sz_authz_source authz_source;
+    const struct sz_conf_rate_limit *limit; /* whose limit refused, or went on without its store; NULL: none */
 };
 
 /* How to send an allowed request upstream; filled only then (pipeline/forward.c). */
@@ -99,6 +105,7 @@ struct sz_txn {
     bool judged, risky;                /* ... whether it is judged at all, and whether it stands on a list */
     struct sz_route_match match;
     bool preflight; /* CORS preflight, answered here */
+    bool entered;   /* counted among its address's requests at once */
 
     /* identify.c */
     struct sz_slice token; /* borrowed from the request's headers */
@@ -110,9 +117,12 @@ struct sz_txn {
     struct sz_flight_wait flight;    /* what it waits for: a fetch of keys, the provider's word on the token */
     int flight_status;               /* what the flight ended with */
     bool keys_waited;                /* a fetch has been waited for: not for a second one */
-    struct sz_span retry_after; /* with 503 identity_unavailable, authz_unavailable: when to come again; 0: unknown */
-    struct sz_mono identified;  /* when the identity was known; unset when it never was */
-    uint32_t verify_at;         /* slot in the verification queue + 1; 0 = not queued */
+    struct sz_span retry_after;      /* with 429 and 503: when to come again; 0: unknown */
+    struct sz_mono identified;       /* when the identity was known; unset when it never was */
+    uint32_t verify_at;              /* slot in the verification queue + 1; 0 = not queued */
+
+    /* limit.c */
+    struct sz_limit_run *limits; /* NULL: the route has none */
 
     /* authorize.c */
     struct sz_authz_op op;
@@ -184,7 +194,8 @@ struct sz_gate {
     } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;
-    struct sz_decisions *decisions;   /* NULL: none are kept */
+    struct sz_decisions *decisions; /* NULL: none are kept */
+    struct sz_limiter *limiter;
     struct sz_flights *key_flights;   /* one per source of keys that is waited for */
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
     struct sz_threat *threat;

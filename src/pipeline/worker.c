@@ -75,20 +75,20 @@ static void register_series(struct sz_gate *gate)
 
 int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
 {
-    const struct sz_conf_cache *cache = &conf->cache;
-    *gate = (struct sz_gate){.tokens = sz_token_cache_new(cache->capacity)};
-    gate->rejects = sz_reject_cache_new(cache->negative_capacity);
+    *gate = (struct sz_gate){.tokens = sz_token_cache_new(conf->cache.capacity)};
+    gate->rejects = sz_reject_cache_new(conf->cache.negative_capacity);
+    gate->limiter = sz_limiter_new(&conf->limits);
     /* Whoever waits is a request in flight: limits.max_in_flight bounds them before these figures do. */
     gate->key_flights =
         sz_flights_new(&(struct sz_flights_conf){.flights = 1024, .waiters = 1000000, .result = 0, .age = SZ_SEC(60)});
     register_series(gate);
     gate->token_flights = sz_flights_new(&(struct sz_flights_conf){
         .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_identity), .age = SZ_SEC(60)});
-    bool decisions = cache->decisions.capacity > 0;
+    bool decisions = conf->cache.decisions.capacity > 0;
     if (decisions)
-        gate->decisions = sz_decisions_new(cache->decisions.capacity);
+        gate->decisions = sz_decisions_new(conf->cache.decisions.capacity);
     gate->threat = sz_threat_new(conf->threat.capacity != 0 ? conf->threat.capacity : THREAT_CAPACITY);
-    if (gate->tokens != NULL && gate->rejects != NULL && gate->threat != NULL &&
+    if (gate->tokens != NULL && gate->rejects != NULL && gate->limiter != NULL && gate->threat != NULL &&
         (gate->decisions != NULL || !decisions))
         return 0;
     int error = errno != 0 ? errno : ENOMEM;
@@ -100,6 +100,7 @@ void sz_gate_fini(struct sz_gate *gate)
 {
     sz_token_cache_free(&gate->tokens);
     sz_reject_cache_free(&gate->rejects);
+    sz_limiter_free(&gate->limiter);
     sz_flights_free(&gate->key_flights);
     sz_flights_free(&gate->token_flights);
     sz_threat_free(&gate->threat);

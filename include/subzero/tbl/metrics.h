@@ -8,6 +8,7 @@ SZ_COUNTER(errors,          "subzero_errors_total", "component", "Faults of our 
 SZ_COUNTER(cache_requests,  "subzero_cache_requests_total", "layer,kind", "Cache look-ups")
 SZ_COUNTER(cache_hits,      "subzero_cache_hits_total", "layer,kind", "Cache look-ups that found a usable entry")
 SZ_COUNTER(coalesced,       "subzero_coalesced_total", "kind", "Requests that waited for an answer that another one had asked for")
+SZ_COUNTER(limits,          "subzero_ratelimit_decisions_total", "policy,reason,decision", "Rate limits asked, by policy, reason and what came of it")
 SZ_COUNTER(shed,            "subzero_verifications_shed_total", "", "Verifications refused because the queue was full")
 SZ_COUNTER(resets,          "subzero_http2_reset_connections_total", "", "HTTP/2 connections closed for resetting too many streams")
 SZ_GAUGE(connections,       "subzero_connections", "listener", "Open client connections")

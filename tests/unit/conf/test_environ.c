@@ -37,7 +37,9 @@ Test(environ, what_is_missing_or_wrong_is_named)
         {"REDIS_URL", "redis://x", "CACHE_KEY_FILE is not set"},
         {"REDIS_MAX_CONNECTIONS", "8", "REDIS_URL is not set"},
         {"FGA_API_URL", "https://x", "FGA_API_URL is not available in this version"},
-        {"RATE_LIMIT_REQUESTS", "100", "RATE_LIMIT_REQUESTS is not available in this version"},
+        {"RATE_LIMIT_REQUESTS", "many", "RATE_LIMIT_REQUESTS: 'limit': 'many' is no whole number"},
+        {"RATE_LIMIT_WINDOW", "1x", "RATE_LIMIT_WINDOW: 'window': '1x' has an unknown unit"},
+        {"RATE_LIMIT_ON_STORE_FAILURE", "no", "RATE_LIMIT_ON_STORE_FAILURE: 'on_store_failure' is 'no'"},
         {"AUTH0_CLIENT_SECRET", "x", "AUTH0_CLIENT_SECRET is not available in this version"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++) {

@@ -113,7 +113,7 @@ static void lists(const struct place *p, const struct sz_field *f)
     char message[128];
     bool list = f->type == SZ_F_TEXTS || f->type == SZ_F_LIST;
     snprintf(message, sizeof(message), "'%s' is text; it takes %s", f->name, list ? "a list" : "a mapping");
-    expect(p, f, "x", message, true);
+    expect(p, f, "x", message, (f->flags & SZ_FIELD_ONE) == 0);
     snprintf(message, sizeof(message), "'%s' is empty", f->name);
     expect(p, f, list ? "[]" : "{}", message, true);
     expect(p, f, "", message, true);

@@ -1,4 +1,4 @@
-#include "edge/addr_count.h"
+#include "subzero/addr_count.h"
 
 #include <criterion/criterion.h>
 

@@ -1,5 +1,5 @@
 /* A counting sketch of two rows; see the header.  128 KiB in all, about 0.3 connections a cell at 10,000. */
-#include "edge/addr_count.h"
+#include "subzero/addr_count.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>

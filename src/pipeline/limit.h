@@ -1,0 +1,23 @@
+/* The parts of the limit stage: limit.c (order and outcome), limit_key.c (whose bucket), limit_headers.c. */
+#ifndef SZ_PIPELINE_LIMIT_H
+#define SZ_PIPELINE_LIMIT_H
+
+#include "pipeline/stages.h"
+
+struct sz_limit_run { /* of one request, in its memory */
+    size_t at;        /* the limit being asked */
+    bool under_way;   /* op is */
+    struct sz_limit_op op;
+    struct sz_txn *txn;
+    enum sz_reason reason;                  /* allowed, or what the outcome of all of them is */
+    const struct sz_conf_rate_limit *whose; /* ... and which of them made it so */
+    struct sz_limit_answer *answers;        /* one per limit of the route, up to `at` */
+};
+
+/* Of an identity of this kind; bad_request when the request can be read in more than one way. */
+enum sz_reason sz_limit_key(struct sz_txn *txn, const struct sz_conf_route_limit *limit, enum sz_limit_by kind,
+                            struct sz_slice *key);
+/* RateLimit and RateLimit-Policy of what was asked, into txn->respond. */
+void sz_limit_headers(struct sz_txn *txn);
+
+#endif
