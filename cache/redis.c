@@ -49,6 +49,11 @@ struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, un
     memset(shared->cells, 0, clients * sizeof(*shared->cells));
     shared->resolver = sz_resolver_new(NAMES_TTL, NULL);
     shared->took = sz_series1(SZ_METRIC_dependency, "redis");
+    shared->reconnected = sz_series(SZ_METRIC_redis_reconnects, NULL);
+    shared->open = sz_series(SZ_METRIC_redis_connections, NULL);
+    for (int result = SZ_REDIS_ANSWERED; result < SZ_REDIS_RESULTS; result++)
+        shared->ended[result] =
+            sz_series1(SZ_METRIC_redis_commands, sz_redis_result_name((enum sz_redis_result)result));
     sz_text_set(&shared->why, "not connected yet");
     for (int use = 0; use < SZ_REDIS_USES; use++) {
         sz_breaker_init(&shared->breakers[use], conf->breaker.failures, conf->breaker.open, PROBE, now);
@@ -151,15 +156,15 @@ static struct sz_mono now_of(const struct sz_redis *redis)
     return sz_loop_now(redis->loop);
 }
 
-static bool of_one_node(enum sz_redis_result result)
-{
-    return result == SZ_REDIS_TIMEOUT || result == SZ_REDIS_CONNECTION || result == SZ_REDIS_NOT_READY;
-}
-
 static void note_oom(struct sz_redis *redis)
 {
     atomic_store_explicit(&redis->shared->cache_paused_until, sz_after(now_of(redis), CACHE_PAUSE).us,
                           memory_order_relaxed);
+}
+
+static void count(struct sz_redis *redis, enum sz_redis_result result)
+{
+    sz_count(sz_loop_index(redis->loop), redis->shared->ended[result], 1);
 }
 
 void sz_redis_finish(struct sz_redis_pending *p, const struct sz_redis_answer *answer)
@@ -171,6 +176,7 @@ void sz_redis_finish(struct sz_redis_pending *p, const struct sz_redis_answer *a
     sz_timer_cancel(redis->loop, &p->timer);
     p->op = NULL;
     op->pending = NULL;
+    count(redis, answer->result);
     if (p->sent.us != 0)
         sz_observe(sz_loop_index(redis->loop), redis->shared->took, sz_between(p->started, now_of(redis)));
     if (answer->result == SZ_REDIS_TIMEOUT)
@@ -179,8 +185,7 @@ void sz_redis_finish(struct sz_redis_pending *p, const struct sz_redis_answer *a
     if (full)
         note_oom(redis);                                       /* reads go on: no failure of the cache as a whole */
     enum sz_breaker_outcome outcome = op->on_done(op, answer); /* op may be gone */
-    if (outcome == SZ_BREAKER_FAILURE &&
-        (full || redis->closing || (of_one_node(answer->result) && sz_redis_map_others_answer(p))))
+    if (outcome == SZ_BREAKER_FAILURE && (full || redis->closing || sz_redis_map_excuses(p, answer->result)))
         outcome = SZ_BREAKER_UNKNOWN;
     sz_breaker_tell(&redis->shared->breakers[p->use], p->ticket, outcome, now_of(redis));
 }
@@ -220,7 +225,6 @@ static void say_cluster(struct sz_redis *redis, struct sz_slice error)
 
 bool sz_redis_answered(struct sz_redis_conn *conn, struct sz_redis_pending *p, const struct sz_redis_answer *answer)
 {
-    conn->node->heard = now_of(p->redis);
     bool useless = answer->result == SZ_REDIS_NOT_READY && of_no_use(answer->error);
     if (p->op != NULL && answer->result != SZ_REDIS_ANSWERED) {
         if (p->redis->map != NULL && sz_redis_map_redirect(p, answer->error))
@@ -276,7 +280,6 @@ void sz_redis_node_free(struct sz_redis_node **nodep)
 void sz_redis_node_up(struct sz_redis_conn *conn)
 {
     struct sz_redis_node *node = conn->node;
-    node->heard = now_of(node->redis);
     for (struct sz_redis_pending *p; (p = sz_redis_queue_take(&node->waiting)) != NULL;)
         sz_redis_conn_send(conn, p);
 }
@@ -342,10 +345,11 @@ int sz_redis_dispatch(struct sz_redis_pending *p, struct sz_redis_node *node)
 
 static int refuse(struct sz_redis *redis, struct sz_redis_pending *p, int why)
 {
-    bool held = why == SZ_REDIS_CONNECTION && !redis->closing && !sz_redis_map_others_answer(p);
+    bool held = why == SZ_REDIS_CONNECTION && !redis->closing && !sz_redis_map_excuses(p, SZ_REDIS_CONNECTION);
     sz_breaker_tell(&redis->shared->breakers[p->use], p->ticket, held ? SZ_BREAKER_FAILURE : SZ_BREAKER_UNKNOWN,
                     now_of(redis));
     sz_redis_pending_put(p);
+    count(redis, (enum sz_redis_result)why);
     return why;
 }
 
@@ -364,10 +368,13 @@ int sz_redis_start_script(struct sz_redis *redis, enum sz_redis_use use, const s
     SZ_ASSERT(op->pending == NULL && op->on_done != NULL);
     SZ_ASSERT(command->args_n > 0 && command->args_n <= SZ_REDIS_ARGS_MAX && command->key < command->args_n);
     struct sz_breaker_ticket ticket = sz_breaker_ask(breaker, now);
-    if (ticket.answer == SZ_BREAKER_REJECT)
+    if (ticket.answer == SZ_BREAKER_REJECT) {
+        count(redis, SZ_REDIS_OPEN);
         return SZ_REDIS_OPEN;
+    }
     if (redis->pending_n >= SZ_REDIS_PENDING_MAX || redis->closing) {
         sz_breaker_tell(breaker, ticket, SZ_BREAKER_UNKNOWN, now);
+        count(redis, redis->closing ? SZ_REDIS_CONNECTION : SZ_REDIS_FULL);
         return redis->closing ? SZ_REDIS_CONNECTION : SZ_REDIS_FULL;
     }
     struct sz_redis_pending *p = sz_redis_pending_get(redis);

@@ -166,7 +166,7 @@ struct sz_redis_node {
     struct sz_redis_conn *conns;
     unsigned conns_n;
     struct sz_redis_queue waiting;
-    struct sz_mono heard; /* when it last answered */
+    struct sz_mono good; /* when it last answered in time */
 };
 
 /* For a node, or (NULL) for a subscription. */
@@ -255,7 +255,7 @@ struct sz_redis_shared {
     struct ssl_ctx_st *tls;
     struct sz_resolver *resolver;
     struct sz_breaker breakers[SZ_REDIS_USES];
-    struct sz_series took, reconnected;
+    struct sz_series took, ended[SZ_REDIS_RESULTS], reconnected, open;
     _Atomic unsigned connections, up;
     struct sz_redis_cell *cells; /* one for each client */
     _Atomic unsigned joined;
@@ -277,8 +277,9 @@ struct sz_redis_node *sz_redis_map_node(struct sz_redis *redis, unsigned slot);
 void sz_redis_map_stale(struct sz_redis *redis); /* to be read again soon */
 void sz_redis_map_conn_up(struct sz_redis_conn *conn);
 void sz_redis_map_conn_lost(struct sz_redis_conn *conn);
-bool sz_redis_map_wants(const struct sz_redis_node *node);                     /* whether it is worth a connection */
-bool sz_redis_map_others_answer(const struct sz_redis_pending *p);             /* some other node does */
+bool sz_redis_map_wants(const struct sz_redis_node *node); /* whether it is worth a connection */
+/* One node failed, or a master is being chosen: nothing to be held against the whole. */
+bool sz_redis_map_excuses(const struct sz_redis_pending *p, enum sz_redis_result result);
 bool sz_redis_map_redirect(struct sz_redis_pending *p, struct sz_slice error); /* true: on its way elsewhere */
 struct sz_redis_node *sz_redis_node_get(struct sz_redis *redis, struct sz_slice host, uint16_t port);
 struct sz_redis_node *sz_redis_node_new(struct sz_redis *redis, struct sz_slice host, uint16_t port, bool unix_socket);

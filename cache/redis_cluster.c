@@ -14,11 +14,10 @@
 
 enum { REDIRECTS = 5, REPLY_MAX = 1 << 20 };
 
-#define LEAST  SZ_MS(200)
-#define AGAIN  SZ_MS(500)
-#define SOON   SZ_MS(5)
-#define SILENT SZ_MS(100)
-#define ALIVE  SZ_SEC(1)
+#define LEAST SZ_MS(200)
+#define AGAIN SZ_MS(500)
+#define SOON  SZ_MS(5)
+#define ALIVE SZ_SEC(1)
 
 struct sz_redis_map {
     struct sz_redis *redis;
@@ -111,23 +110,37 @@ bool sz_redis_map_wants(const struct sz_redis_node *node)
     return map == NULL || node->in_map || (node->seed && (!map->known || !map_reachable(node->redis)));
 }
 
-/*
- * A node that says nothing any more while another one answers.  A slow one, or all of them, is a failure of the
- * whole.
- */
-bool sz_redis_map_others_answer(const struct sz_redis_pending *p)
+static bool another_is_good(const struct sz_redis *redis, const struct sz_redis_node *but)
 {
-    struct sz_redis *redis = p->redis;
-    struct sz_mono now = now_of(redis);
-    if (redis->map == NULL || p->node == NULL || sz_between(p->node->heard, now).us < SILENT.us)
-        return false;
+    struct sz_mono since = {.us = now_of(redis).us - ALIVE.us};
     for (size_t i = 0; i < SZ_REDIS_NODES_MAX; i++) {
         const struct sz_redis_node *node = redis->nodes[i];
-        const struct sz_redis_conn *conn = node != NULL && node != p->node ? up_of(node) : NULL;
-        if (conn != NULL && (conn->sent.n == 0 || sz_between(node->heard, now).us < ALIVE.us))
+        if (node != NULL && node != but && node->good.us > since.us && up_of(node) != NULL)
             return true;
     }
     return false;
+}
+
+/*
+ * A node that says nothing any more while another one answers.  A slow one, or all of them, is a failure of the whole.
+ * What is not ready says so at once: CLUSTERDOWN comes from all nodes for the second in which a master is chosen.
+ */
+bool sz_redis_map_excuses(const struct sz_redis_pending *p, enum sz_redis_result result)
+{
+    if (p->redis->map == NULL)
+        return false;
+    switch (result) {
+    case SZ_REDIS_NOT_READY:
+        return true;
+    case SZ_REDIS_TIMEOUT:
+        /* An answer to somebody before it may still have come since it was sent: half of its time is silence enough. */
+        return p->node->good.us < now_of(p->redis).us - p->redis->shared->conf->timeout.us / 2 &&
+               another_is_good(p->redis, p->node);
+    case SZ_REDIS_CONNECTION:
+        return another_is_good(p->redis, p->node);
+    default:
+        return false;
+    }
 }
 
 /* ---- reading the map --------------------------------------------------------------------------------------------- */

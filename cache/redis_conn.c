@@ -68,6 +68,7 @@ static void hang_up(struct sz_redis_conn *conn)
     if (conn->fd >= 0) {
         close(conn->fd);
         atomic_fetch_sub(&shared->connections, 1);
+        sz_gauge_add(sz_loop_index(conn->redis->loop), shared->open, -1);
     }
     conn->fd = -1;
     if (conn->state == SZ_REDIS_UP)
@@ -225,6 +226,8 @@ static bool deliver(struct sz_redis_conn *conn, const struct sz_redis_reply *rep
     struct sz_redis_pending *p = sz_redis_queue_take(&conn->sent);
     if (p == NULL)
         return false;
+    if (sz_between(p->sent, now_of(conn)).us <= conn->redis->shared->conf->timeout.us)
+        conn->node->good = now_of(conn);
     if (p->own == NULL) {
         *why = "it no longer serves us as before";
         return sz_redis_answered(conn, p, &answer);
@@ -314,8 +317,10 @@ void sz_redis_conn_up(struct sz_redis_conn *conn)
     atomic_fetch_add(&shared->up, 1);
     if (atomic_exchange(&shared->loss_said, false))
         sz_log(SZ_LOG_INFO, "redis", "connected to %.*s again", SZ_FMT(shared->conf->shown));
-    if (conn->redialled)
+    if (conn->redialled) {
         atomic_fetch_add(&shared->reconnects, 1);
+        sz_count(sz_loop_index(conn->redis->loop), shared->reconnected, 1);
+    }
     conn->redialled = true;
     if (conn->subscription != NULL) {
         sz_redis_listen_up(conn);
@@ -447,6 +452,7 @@ static void open_socket(struct sz_redis_conn *conn)
         return;
     }
     atomic_fetch_add(&conn->redis->shared->connections, 1);
+    sz_gauge_add(sz_loop_index(conn->redis->loop), conn->redis->shared->open, 1);
     if (!local)
         set_options(conn->fd);
     conn->watch = sz_watch_new(conn->redis->loop, conn->fd, on_ready, conn);

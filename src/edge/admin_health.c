@@ -52,6 +52,29 @@ static bool add_tls(struct sz_buf *b, const struct sz_server *server)
     return ok;
 }
 
+static bool add_store(struct sz_buf *b, const char *name, const struct sz_conf_redis *conf,
+                      struct sz_redis_shared *shared)
+{
+    struct sz_redis_look look;
+    if (shared == NULL)
+        return true;
+    sz_redis_shared_look(shared, &look);
+    bool ok = look.reachable && look.noeviction;
+    sz_buf_printf(b, ",\"%s\":{\"status\":\"%s\",\"server\":", name,
+                  !look.reachable    ? "unreachable"
+                  : !look.noeviction ? "may_evict"
+                                     : "ok");
+    sz_buf_json(b, conf->shown);
+    sz_buf_printf(b, ",\"connections\":%u,\"max_connections\":%u,\"reconnects\":%llu", look.connections,
+                  look.connections_max, (unsigned long long)look.reconnects);
+    if (!look.reachable) {
+        sz_buf_printf(b, ",\"error\":");
+        sz_buf_json(b, sz_cstr(look.why.s));
+    }
+    sz_buf_printf(b, "}");
+    return ok;
+}
+
 static void add_edge(struct sz_buf *b, const struct sz_server *server)
 {
     sz_buf_printf(
@@ -82,6 +105,7 @@ void sz_admin_health(struct sz_admin_call *call)
     bool ok = add_config(&parts, server);
     ok = add_issuers(&parts, server) && ok;
     ok = add_tls(&parts, server) && ok;
+    ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
     add_edge(&parts, server);
     add_notes(&parts, server);
     sz_buf_printf(&body, "{\"status\":\"%s\",\"version\":\"%s\",\"uptime_seconds\":%lld,", ok ? "ok" : "degraded",

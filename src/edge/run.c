@@ -143,7 +143,12 @@ static int make_redis(struct sz_server *server, struct sz_text *why)
     if (!conf->on)
         return 0;
     server->redis = sz_redis_shared_new(conf, server->threads_n + 1, why);
-    return server->redis != NULL ? 0 : -EINVAL;
+    if (server->redis == NULL)
+        return -EINVAL;
+    if (server->redis_cache == NULL)
+        sz_log(SZ_LOG_INFO, "redis", "%.*s holds cache, limits and revocations alike: what fills its memory is shared",
+               SZ_FMT(conf->shown));
+    return 0;
 }
 
 static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstream_tls)

@@ -153,25 +153,26 @@ bool redis_says(const struct redis_server *r, const char *command, const char *b
 
 /* ---- a cluster --------------------------------------------------------------------------------------------------- */
 
-static bool start_node(struct redis_server *r)
+/* The bus has a port of its own choosing: Redis would take one that outgoing connections may hold. */
+static bool start_node(struct redis_cluster *c, size_t i)
 {
-    static const char *const options[] = {"--cluster-enabled",
-                                          "yes",
-                                          "--cluster-config-file",
-                                          NULL,
-                                          "--cluster-node-timeout",
-                                          "1000",
-                                          "--cluster-replica-validity-factor",
-                                          "0",
-                                          "--repl-diskless-sync-delay",
-                                          "0"};
-    static char files[2 * REDIS_CLUSTER_MASTERS][64];
-    static size_t used;
-
-    for (size_t i = 0; i < SZ_COUNT(options); i++)
-        r->options[i] = options[i];
-    snprintf(files[used], sizeof(files[used]), "nodes-%zu-%d.conf", used, (int)getpid());
-    r->options[3] = files[used++ % SZ_COUNT(files)];
+    struct redis_server *r = &c->nodes[i];
+    snprintf(c->texts[i].conf, sizeof(c->texts[i].conf), "nodes-%zu.conf", i);
+    snprintf(c->texts[i].bus, sizeof(c->texts[i].bus), "%u", free_port());
+    const char *const options[] = {"--cluster-enabled",
+                                   "yes",
+                                   "--cluster-config-file",
+                                   c->texts[i].conf,
+                                   "--cluster-port",
+                                   c->texts[i].bus,
+                                   "--cluster-node-timeout",
+                                   "1000",
+                                   "--cluster-replica-validity-factor",
+                                   "0",
+                                   "--repl-diskless-sync-delay",
+                                   "0"};
+    for (size_t k = 0; k < SZ_COUNT(options); k++)
+        r->options[k] = options[k];
     return redis_start(r);
 }
 
@@ -179,7 +180,7 @@ static bool all_meet(struct redis_cluster *c)
 {
     bool ok = true;
     for (size_t i = 1; i < SZ_COUNT(c->nodes); i++) {
-        char *reply = redis_say(&c->nodes[0], "CLUSTER MEET 127.0.0.1 %u", c->nodes[i].port);
+        char *reply = redis_say(&c->nodes[0], "CLUSTER MEET 127.0.0.1 %u %s", c->nodes[i].port, c->texts[i].bus);
         ok = ok && reply != NULL && reply[0] == '+';
         free(reply);
     }
@@ -249,17 +250,29 @@ static bool replicas_follow(struct redis_cluster *c)
     return true;
 }
 
-bool redis_cluster_start(struct redis_cluster *c)
+static const char *form(struct redis_cluster *c)
 {
     for (size_t i = 0; i < SZ_COUNT(c->nodes); i++)
-        if (!start_node(&c->nodes[i]))
-            return false;
-    if (!all_meet(c) || !share_slots(c))
-        return false;
+        if (!start_node(c, i))
+            return "a node does not start";
+    if (!all_meet(c))
+        return "the nodes do not meet";
+    if (!share_slots(c))
+        return "the slots are not taken";
     for (unsigned i = 0; i < REDIS_CLUSTER_MASTERS; i++)
         if (!follow(c, i))
-            return false;
-    return redis_cluster_ok(c, 20000) && replicas_follow(c);
+            return "a replica knows no master";
+    if (!redis_cluster_ok(c, 30000))
+        return "the state is not ok";
+    return replicas_follow(c) ? NULL : "a replica has no link";
+}
+
+bool redis_cluster_start(struct redis_cluster *c)
+{
+    const char *why = form(c);
+    if (why != NULL)
+        fprintf(stderr, "no cluster: %s\n", why);
+    return why == NULL;
 }
 
 void redis_cluster_stop(struct redis_cluster *c)

@@ -48,6 +48,9 @@ bool redis_says(const struct redis_server *r, const char *command, const char *b
 
 #define REDIS_CLUSTER_MASTERS 3
 struct redis_cluster {
+    struct {
+        char conf[32], bus[8];
+    } texts[2 * REDIS_CLUSTER_MASTERS];
     struct redis_server nodes[2 * REDIS_CLUSTER_MASTERS]; /* masters, then a replica of each */
 };
 /* Three masters with a replica each, all slots held, failover after a second or so.  False: it did not form. */

@@ -18,6 +18,9 @@ SZ_COUNTER(http_connections, "subzero_http_connections_total", "use", "Calls to 
 SZ_COUNTER(http_lookups,    "subzero_http_lookups_total", "result", "Names looked up to call other services")
 SZ_COUNTER(jwks_refresh,    "subzero_jwks_refresh_total", "issuer,result", "Fetches of an issuer's keys: ok, unavailable, unusable")
 SZ_COUNTER(threat_signals,  "subzero_threat_signals_total", "signal,action", "Signs of an attack, by what they led to: allow, monitor, challenge, block, dry_run")
+SZ_COUNTER(redis_commands,  "subzero_redis_commands_total", "result", "Redis commands by how they ended; open and full: not asked")
+SZ_COUNTER(redis_reconnects, "subzero_redis_reconnects_total", "", "Connections to Redis that were made again after a loss")
+SZ_GAUGE(redis_connections, "subzero_redis_connections", "", "Connections to Redis, being made or made")
 SZ_COUNTER(log_lost,        "subzero_log_lines_lost_total", "", "Log lines dropped because the queue was full")
 SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")
 /* clang-format on */

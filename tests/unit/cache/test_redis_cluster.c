@@ -1,0 +1,289 @@
+/* A cluster of three masters with a replica each: the map, slots that move, a master that dies under load. */
+#include "redis_kit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cache/redis_client.h"
+
+enum { LANES = 32, MARGIN_MS = 250 };
+
+static struct redis_kit k;
+static struct redis_cluster cluster;
+static struct kit_ask ask;
+
+static void setup(void)
+{
+    if (!redis_available())
+        cr_skip_test("no redis-server here");
+    memset(&cluster, 0, sizeof(cluster));
+    cr_assert(redis_cluster_start(&cluster), "the cluster did not form");
+    kit_init(&k);
+    kit_at(&k, cluster.nodes[1].port); /* one seed is enough */
+    k.conf.cluster = true;
+    k.conf.timeout = SZ_MS(200);
+    kit_start(&k);
+    kit_connected(&k);
+    kit_run(&k, 300);
+}
+
+static void teardown(void)
+{
+    kit_stop(&k);
+    redis_cluster_stop(&cluster);
+    scratch_remove();
+}
+
+TestSuite(redis_cluster, .init = setup, .fini = teardown, .timeout = 120);
+
+Test(redis_cluster, keys_find_their_nodes)
+{
+    char words[64];
+    for (int i = 0; i < 60; i++) {
+        snprintf(words, sizeof(words), "SET key-%d %d", i, i);
+        cr_assert_eq(kit_say(&k, &ask, words), SZ_REDIS_ANSWERED, "%s: %s %s", words, sz_redis_result_name(ask.result),
+                     ask.text);
+    }
+    for (int i = 0; i < REDIS_CLUSTER_MASTERS; i++)
+        cr_expect_gt(redis_number(&cluster.nodes[i], "DBSIZE"), 5);
+    /* Each was sent to its node at once: the map had been read. */
+    for (int i = 0; i < REDIS_CLUSTER_MASTERS; i++) {
+        char *stats = redis_say(&cluster.nodes[i], "INFO errorstats");
+        cr_expect_null(strstr(stats, "errorstat_MOVED"), "%s", stats);
+        free(stats);
+    }
+    cr_expect_eq(kit_say(&k, &ask, "MGET {a}1 {a}2"), SZ_REDIS_ANSWERED);
+    cr_expect_eq(kit_say(&k, &ask, "PING"), SZ_REDIS_ANSWERED);
+}
+
+/* A slot on its way: ASK while it moves, MOVED when it has. */
+Test(redis_cluster, a_slot_that_moves)
+{
+    char from[48], to[48], words[128];
+    unsigned slot = sz_redis_slot(SZ_S("a")), owner = slot * REDIS_CLUSTER_MASTERS / 16384, next = (owner + 1) % 3;
+    struct redis_server *source = &cluster.nodes[owner], *target = &cluster.nodes[next];
+    char *id = redis_say(source, "CLUSTER MYID");
+    snprintf(from, sizeof(from), "%.40s", strchr(id, '\n') + 1);
+    free(id);
+    id = redis_say(target, "CLUSTER MYID");
+    snprintf(to, sizeof(to), "%.40s", strchr(id, '\n') + 1);
+    free(id);
+    snprintf(words, sizeof(words), "CLUSTER SETSLOT %u IMPORTING %s", slot, from);
+    cr_assert(redis_says(target, words, "+OK"));
+    snprintf(words, sizeof(words), "CLUSTER SETSLOT %u MIGRATING %s", slot, to);
+    cr_assert(redis_says(source, words, "+OK"));
+    cr_expect_eq(kit_say(&k, &ask, "SET a there"), SZ_REDIS_ANSWERED, "%s", ask.text); /* ASK */
+    char *stats = redis_say(source, "INFO errorstats");
+    cr_expect_not_null(strstr(stats, "errorstat_ASK"), "%s", stats);
+    free(stats);
+    snprintf(words, sizeof(words), "CLUSTER SETSLOT %u NODE %s", slot, to);
+    cr_assert(redis_says(target, words, "+OK"));
+    cr_assert(redis_says(source, words, "+OK"));
+    cr_expect_str_eq(kit_text(&k, "GET a"), "there"); /* MOVED */
+    kit_run(&k, 500);
+    cr_expect_str_eq(kit_text(&k, "GET a"), "there");
+}
+
+/* ---- load -------------------------------------------------------------------------------------------------------- */
+
+struct lane {
+    struct sz_redis_op op;
+    struct sz_timer again;
+    char key[16];
+    struct sz_mono begun;
+    struct sz_mono answered; /* last */
+};
+static struct {
+    struct lane lanes[LANES];
+    bool ending;
+    unsigned busy, ended[SZ_REDIS_RESULTS];
+    int64_t longest_us;
+} load;
+
+static void begin(struct lane *lane);
+
+static void on_again(struct sz_timer *timer)
+{
+    begin(SZ_CONTAINER(timer, struct lane, again));
+}
+
+static void later(struct lane *lane)
+{
+    lane->again.on_fire = on_again;
+    if (!load.ending)
+        sz_timer_start(k.loop, &lane->again, sz_after(sz_loop_now(k.loop), SZ_MS(2)));
+}
+
+static enum sz_breaker_outcome on_done(struct sz_redis_op *op, const struct sz_redis_answer *answer)
+{
+    struct lane *lane = SZ_CONTAINER(op, struct lane, op);
+    int64_t took = sz_between(lane->begun, sz_loop_now(k.loop)).us;
+    load.busy--;
+    load.ended[answer->result]++;
+    load.longest_us = took > load.longest_us ? took : load.longest_us;
+    if (answer->result == SZ_REDIS_ANSWERED)
+        lane->answered = sz_loop_now(k.loop);
+    later(lane);
+    return sz_redis_outcome(answer);
+}
+
+static void begin(struct lane *lane)
+{
+    struct sz_slice args[] = {SZ_S("INCR"), sz_cstr(lane->key)};
+    struct sz_redis_command command = {.args = args, .args_n = 2, .key = 1};
+    lane->op.on_done = on_done;
+    lane->begun = sz_loop_now(k.loop);
+    int rc = sz_redis_start(k.redis, SZ_REDIS_LIMITS, &command, &lane->op);
+    load.busy += rc == 0;
+    if (rc != 0) {
+        load.ended[rc]++;
+        later(lane);
+    }
+}
+
+static void load_start(void)
+{
+    memset(&load, 0, sizeof(load));
+    for (int i = 0; i < LANES; i++) {
+        snprintf(load.lanes[i].key, sizeof(load.lanes[i].key), "lane-%d", i);
+        begin(&load.lanes[i]);
+    }
+}
+
+static bool idle(void *arg)
+{
+    (void)arg;
+    return load.busy == 0;
+}
+
+static void load_stop(void)
+{
+    load.ending = true;
+    for (int i = 0; i < LANES; i++)
+        sz_timer_cancel(k.loop, &load.lanes[i].again);
+    cr_expect(kit_until(&k, idle, NULL, 3000), "%u commands never ended", load.busy);
+}
+
+/* All lanes were answered since `from`. */
+static struct sz_mono from;
+static bool all_answered(void *arg)
+{
+    (void)arg;
+    for (int i = 0; i < LANES; i++)
+        if (load.lanes[i].answered.us <= from.us)
+            return false;
+    return true;
+}
+
+static void expect_failover(const char *what)
+{
+    struct sz_breaker_look look;
+    kit_run(&k, 1000);
+    from = sz_loop_now(k.loop);
+    bool ok = kit_until(&k, all_answered, NULL, 20000);
+    cr_expect(ok, "%s: some lanes are not answered again", what);
+    cr_expect_gt(load.ended[SZ_REDIS_ANSWERED], 1000);
+    cr_expect_eq(load.ended[SZ_REDIS_OPEN], 0, "%s: %u were not asked: one node is not the whole", what,
+                 load.ended[SZ_REDIS_OPEN]);
+    cr_expect_leq(load.longest_us, k.conf.timeout.us + MARGIN_MS * 1000, "%s: %lld us", what,
+                  (long long)load.longest_us);
+    look = sz_redis_breaker_look(k.shared, SZ_REDIS_LIMITS, sz_loop_now(k.loop));
+    cr_expect_eq(look.moved[SZ_BREAKER_OPEN], 0);
+}
+
+Test(redis_cluster, a_master_dies_under_load)
+{
+    load_start();
+    kit_run(&k, 500);
+    redis_kill(&cluster.nodes[0]);
+    expect_failover("killed");
+    load_stop();
+    kit_run(&k, 1000);
+    struct sz_redis_look look;
+    sz_redis_shared_look(k.shared, &look);
+    cr_expect(look.reachable);
+}
+
+Test(redis_cluster, a_master_stands_still_under_load)
+{
+    load_start();
+    kit_run(&k, 500);
+    redis_pause(&cluster.nodes[2]);
+    expect_failover("stopped");
+    redis_continue(&cluster.nodes[2]); /* and finds itself a replica */
+    from = sz_loop_now(k.loop);
+    kit_run(&k, 2000);
+    cr_expect(all_answered(NULL));
+    load_stop();
+}
+
+/* Without any of its nodes it is down, and comes back. */
+Test(redis_cluster, the_whole_cluster_is_gone)
+{
+    load_start();
+    kit_run(&k, 300);
+    for (size_t i = 0; i < SZ_COUNT(cluster.nodes); i++)
+        redis_pause(&cluster.nodes[i]);
+    kit_run(&k, 3000);
+    cr_expect_gt(load.ended[SZ_REDIS_OPEN], 100);
+    cr_expect_leq(load.longest_us, k.conf.timeout.us + MARGIN_MS * 1000);
+    load_stop();
+}
+
+/* ---- announcements ----------------------------------------------------------------------------------------------- */
+
+static struct heard {
+    struct sz_redis_listener listener;
+    unsigned messages, downs;
+    bool up;
+} heard;
+
+static void on_message(struct sz_redis_listener *listener, struct sz_slice channel, struct sz_slice message)
+{
+    (void)channel;
+    (void)message;
+    SZ_CONTAINER(listener, struct heard, listener)->messages++;
+}
+
+static void on_state(struct sz_redis_listener *listener, bool up)
+{
+    struct heard *h = SZ_CONTAINER(listener, struct heard, listener);
+    h->up = up;
+    h->downs += !up;
+}
+
+static bool is_up(void *arg)
+{
+    return ((struct heard *)arg)->up;
+}
+
+static bool is_down(void *arg)
+{
+    return !((struct heard *)arg)->up;
+}
+
+Test(redis_cluster, announcements_are_heard_at_another_node_when_theirs_is_gone)
+{
+    heard = (struct heard){.listener = {.on_message = on_message, .on_state = on_state}};
+    sz_redis_listen(k.redis, &(struct sz_slice){"news", 4}, 1, &heard.listener);
+    cr_assert(kit_until(&k, is_up, &heard, 5000));
+    for (int i = 0; i < REDIS_CLUSTER_MASTERS; i++) {
+        char *reply = redis_say(&cluster.nodes[i], "PUBLISH news x");
+        free(reply);
+    }
+    kit_run(&k, 200);
+    cr_expect_eq(heard.messages, 3); /* whoever published */
+    unsigned at = 9;
+    for (unsigned i = 0; i < REDIS_CLUSTER_MASTERS; i++)
+        if (redis_number(&cluster.nodes[i], "PUBLISH nobody x") == 0 &&
+            redis_number(&cluster.nodes[i], "PUBLISH news x") == 1)
+            at = i;
+    cr_assert_neq(at, 9);
+    redis_kill(&cluster.nodes[at]);
+    cr_expect(kit_until(&k, is_down, &heard, 2000));
+    cr_expect(kit_until(&k, is_up, &heard, 5000));
+    heard.messages = 0;
+    free(redis_say(&cluster.nodes[(at + 1) % 3], "PUBLISH news x"));
+    kit_run(&k, 200);
+    cr_expect_eq(heard.messages, 1);
+}
