@@ -369,8 +369,26 @@ struct sz_conf_redis { /* one server, or one cluster; see subzero/redis.h */
     struct sz_conf_breaker breaker;
 };
 
+enum sz_fga_mode { SZ_FGA_EMBEDDED, SZ_FGA_REMOTE, SZ_FGA_REPLICA };
+struct sz_conf_fga_remote {                         /* an OpenFGA server, or Auth0 FGA */
+    struct sz_slice api_url;                        /* without a slash at its end */
+    struct sz_slice store_id, model_id;             /* ULIDs */
+    struct sz_secret token;                         /* a preshared key ... */
+    struct sz_slice client_id, token_url, audience; /* ... or client credentials, asked for there ... */
+    struct sz_secret client_secret;                 /* ... or neither */
+    struct sz_slice ca_file;
+    bool insecure_http;
+    int consistency;        /* enum sz_consistency: of every check at the least */
+    struct sz_span timeout; /* of one try */
+    uint32_t retries;
+    struct sz_conf_breaker breaker;
+    bool follow; /* its changes are followed */
+    struct sz_span poll, max_lag;
+};
 struct sz_conf_fga {
     bool on;
+    enum sz_fga_mode mode;
+    struct sz_conf_fga_remote remote;        /* modes remote and replica */
     struct sz_slice model, tuples;           /* file paths; mode embedded */
     struct sz_slice model_text, tuples_text; /* instead of files: the demo's (DSL, YAML) */
 };

@@ -100,6 +100,8 @@ struct sz_conf_fga;
  * Blocking.  NULL: *why says where and what.
  */
 struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_text *why);
+/* A remote store: OpenFGA or Auth0 FGA.  Blocking; nothing is asked yet.  NULL: *why. */
+struct sz_authz *sz_authz_remote_open(const struct sz_conf_fga *conf, struct sz_text *why);
 struct sz_authz *sz_authz_embedded_new(struct sz_slice model_dsl, struct sz_slice tuples_yaml, struct sz_text *why);
 
 #endif

@@ -34,9 +34,13 @@ void sz_build_listeners(struct sz_builder *b);
 /* One listener's keys, and what mode api needs; its address is known. */
 void sz_build_api(struct sz_builder *b, const struct sz_raw_listener *raw, struct sz_conf_listener *out);
 void sz_build_admin(struct sz_builder *b);
-void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, fga, assertion */
+void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, assertion */
 void sz_build_redis(struct sz_builder *b);   /* after the process: it counts the workers */
 void sz_build_issuers(struct sz_builder *b);
+void sz_build_fga(struct sz_builder *b);
+/* A url that a provider may be asked at; false after a mistake. */
+bool sz_provider_url(struct sz_builder *b, const struct sz_node *at, const char *name, struct sz_slice url,
+                     bool insecure_http);
 /* One issuer's network part; and what that means for a route. */
 void sz_build_provider(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out);
 void sz_check_opaque(struct sz_builder *b, const struct sz_raw_auth *raw, const struct sz_conf_route *route);

@@ -1,4 +1,4 @@
-/* What concerns the process as a whole: threads, user, whom to trust, bounds, caches, log, fga. */
+/* What concerns the process as a whole: threads, user, whom to trust, bounds, caches, log. */
 #include <pwd.h>
 #include <unistd.h>
 
@@ -64,20 +64,6 @@ static void limits(struct sz_builder *b)
     sz_build_per_address(b);
 }
 
-static void fga(struct sz_builder *b)
-{
-    const struct sz_raw_fga *raw = &b->raw->fga;
-    if (raw->head.node == NULL)
-        return;
-    b->conf->fga = (struct sz_conf_fga){
-        .on = true,
-        .model = raw->model.path,
-        .tuples = raw->tuples.path,
-        .model_text = raw->model.text,
-        .tuples_text = raw->tuples.text,
-    };
-}
-
 void sz_build_process(struct sz_builder *b)
 {
     const struct sz_raw_conf *raw = b->raw;
@@ -85,7 +71,6 @@ void sz_build_process(struct sz_builder *b)
     user(b);
     trusted_proxies(b);
     limits(b);
-    fga(b);
     b->conf->http = raw->http.out;
     if (raw->state_dir.p != NULL)
         b->conf->state_dir = sz_path_resolve(b->l, raw->state_dir);

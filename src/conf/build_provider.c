@@ -29,9 +29,8 @@ static bool clean(struct sz_slice rest)
     return host > 0;
 }
 
-/* A url that a provider may be asked at. */
-static bool url_ok(struct sz_builder *b, const struct sz_node *at, const char *name, struct sz_slice url,
-                   bool insecure_http)
+bool sz_provider_url(struct sz_builder *b, const struct sz_node *at, const char *name, struct sz_slice url,
+                     bool insecure_http)
 {
     bool tls = sz_starts_with(url, SZ_S("https://")), plain = sz_starts_with(url, SZ_S("http://"));
     struct sz_slice rest = sz_from(url, tls ? 8 : plain ? 7 : url.n);
@@ -41,7 +40,7 @@ static bool url_ok(struct sz_builder *b, const struct sz_node *at, const char *n
     else if (plain && !insecure_http && !loopback(rest))
         sz_mistake(b->l, at,
                    "'%s' is not https; whoever is on the way could answer. Use https, or say 'insecure_http: "
-                   "true' for this issuer",
+                   "true' beside it",
                    name);
     else
         return true;
@@ -66,14 +65,14 @@ static void discovery(struct sz_builder *b, const struct sz_raw_issuer *raw, str
         return;
     if (raw->discovery.p != NULL && !sz_eq(raw->discovery, SZ_S("auto"))) {
         out->discovery = raw->discovery;
-        url_ok(b, sz_node_get(node, "discovery"), "discovery", raw->discovery, out->insecure_http);
+        sz_provider_url(b, sz_node_get(node, "discovery"), "discovery", raw->discovery, out->insecure_http);
     } else if (!sz_starts_with(out->issuer, SZ_S("https://")) && !sz_starts_with(out->issuer, SZ_S("http://"))) {
         sz_mistake(b->l, raw->discovery.p != NULL ? sz_node_get(node, "discovery") : sz_node_key(node, "issuer"),
                    "issuer '%.*s' has no keys, and its 'issuer' is no url where they could be found: give it "
                    "'jwks_uri', 'jwks_file', 'secret_file' (HS algorithms) or 'introspection'",
                    SZ_FMT(raw->head.name));
     } else {
-        url_ok(b, sz_node_get(node, "issuer"), "issuer", out->issuer, out->insecure_http);
+        sz_provider_url(b, sz_node_get(node, "issuer"), "issuer", out->issuer, out->insecure_http);
     }
 }
 
@@ -81,7 +80,7 @@ static void jwks_uri(struct sz_builder *b, const struct sz_raw_issuer *raw, stru
 {
     const struct sz_node *node = raw->head.node, *at = sz_node_get(node, "jwks_uri");
     if (out->jwks_uri.p != NULL)
-        url_ok(b, at, "jwks_uri", out->jwks_uri, out->insecure_http);
+        sz_provider_url(b, at, "jwks_uri", out->jwks_uri, out->insecure_http);
     if (out->jwks_uri.p != NULL && named(raw, "jwks_file"))
         sz_mistake(b->l, sz_node_key(node, "jwks_uri"),
                    "'jwks_uri' beside 'jwks_file': one source of keys; remove one");
@@ -109,7 +108,7 @@ static void introspection(struct sz_builder *b, const struct sz_raw_issuer *raw,
     out->introspection.secret = in->secret.secret;
     out->introspection.key = in->key.secret;
     if (in->endpoint.p != NULL)
-        url_ok(b, sz_node_get(node, "endpoint"), "endpoint", in->endpoint, out->insecure_http);
+        sz_provider_url(b, sz_node_get(node, "endpoint"), "endpoint", in->endpoint, out->insecure_http);
     if (by_key != (sz_node_get(node, "key_file") != NULL))
         sz_mistake(b->l, sz_node_key(node, by_key ? "auth" : "key_file"),
                    "'auth: private_key_jwt' and 'key_file' belong together");
@@ -139,8 +138,9 @@ static void userinfo(struct sz_builder *b, const struct sz_raw_issuer *raw, stru
         out->userinfo.endpoint = sz_pool_printf(b->l->pool, "%.*s%suserinfo", SZ_FMT(out->issuer), slash ? "" : "/");
     }
     if (out->userinfo.endpoint.p != NULL)
-        url_ok(b, in->endpoint.p != NULL ? sz_node_get(node, "endpoint") : sz_node_key(raw->head.node, "userinfo"),
-               "endpoint", out->userinfo.endpoint, out->insecure_http);
+        sz_provider_url(
+            b, in->endpoint.p != NULL ? sz_node_get(node, "endpoint") : sz_node_key(raw->head.node, "userinfo"),
+            "endpoint", out->userinfo.endpoint, out->insecure_http);
 }
 
 void sz_build_provider(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out)

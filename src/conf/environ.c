@@ -9,18 +9,10 @@
 #include "conf/loader.h"
 #include "subzero/conf.h"
 
-#define LINES_MAX 32
+#define LINES_MAX 64
 
 /* Parts that do not exist yet: set, they must not be ignored. */
 static const char *const later[] = {
-    "FGA_API_URL",
-    "FGA_STORE_ID",
-    "FGA_MODEL_ID",
-    "FGA_CLIENT_ID",
-    "FGA_CLIENT_SECRET",
-    "FGA_CLIENT_SECRET_FILE",
-    "FGA_API_TOKEN_ISSUER",
-    "FGA_API_AUDIENCE",
     "AUTH0_CLIENT_ID",
     "AUTH0_CLIENT_SECRET",
     "AUTH0_CLIENT_SECRET_FILE",
@@ -147,6 +139,81 @@ static bool rate_limit(struct text *t)
     return true;
 }
 
+/* What the one route asks, when somebody said it. */
+static bool fga_rule(struct text *t)
+{
+    const char *relation = variable("FGA_RELATION"), *object = variable("FGA_OBJECT");
+    if ((relation == NULL) != (object == NULL))
+        missing(t, relation == NULL ? "FGA_RELATION" : "FGA_OBJECT",
+                "FGA_RELATION and FGA_OBJECT together say what is asked, such as viewer and api:all");
+    return relation != NULL && object != NULL;
+}
+
+static void fga_part(struct text *t, const char *name, const char *before)
+{
+    if (variable(name) != NULL)
+        line(t, name, before, variable(name), "");
+}
+
+/* The path of a secret's file, or where the secret itself is: see read_secret. */
+static void fga_secret(struct text *t, const char *name, const char *file, const char *before)
+{
+    struct sz_text from;
+    if (variable(name) != NULL && variable(file) != NULL)
+        sz_mistakes_add(t->m, SZ_S("environment"), 0, 0, false, "%s and %s are both set: unset one", name, file);
+    sz_text_set(&from, "env:%s", name);
+    if (variable(file) != NULL)
+        line(t, file, before, variable(file), "");
+    else if (variable(name) != NULL)
+        line(t, name, before, from.s, "");
+}
+
+static void fga(struct text *t)
+{
+    static const char *const names[] = {"FGA_STORE_ID",      "FGA_MODEL_ID",         "FGA_CLIENT_ID",
+                                        "FGA_CLIENT_SECRET", "FGA_API_TOKEN_ISSUER", "FGA_API_AUDIENCE",
+                                        "FGA_RELATION",      "FGA_OBJECT",           "FGA_CLIENT_SECRET_FILE"};
+    if (variable("FGA_API_URL") == NULL) {
+        for (size_t i = 0; i < SZ_COUNT(names); i++) {
+            if (variable(names[i]) != NULL)
+                missing(t, "FGA_API_URL", "the address of the OpenFGA server that the other FGA_ variables are about");
+        }
+        return;
+    }
+    line(t, NULL, "fga:", NULL, "");
+    line(t, NULL, "  mode: remote", NULL, "");
+    fga_part(t, "FGA_API_URL", "  api_url: ");
+    fga_part(t, "FGA_STORE_ID", "  store_id: ");
+    fga_part(t, "FGA_MODEL_ID", "  model_id: ");
+    fga_part(t, "FGA_CLIENT_ID", "  client_id: ");
+    fga_secret(t, "FGA_CLIENT_SECRET", "FGA_CLIENT_SECRET_FILE", "  client_secret_file: ");
+    fga_part(t, "FGA_API_TOKEN_ISSUER", "  token_issuer: ");
+    fga_part(t, "FGA_API_AUDIENCE", "  audience: ");
+}
+
+static void route(struct text *t, bool limited)
+{
+    line(t, NULL, "routes:", NULL, "");
+    line(t, NULL, "  - id: all", NULL, "");
+    line(t, NULL, "    match: {path: /*}", NULL, "");
+    line(t, NULL, "    auth: {issuers: [auth0]}", NULL, "");
+    line(t, NULL, "    upstream: upstream", NULL, "");
+    if (limited)
+        line(t, NULL, "    rate_limit: subject", NULL, "");
+    if (variable("FGA_API_URL") == NULL)
+        return;
+    if (!fga_rule(t)) {
+        sz_mistakes_add(t->m, SZ_S("environment"), 0, 0, true,
+                        "FGA_API_URL is set, but nothing says what to ask: set FGA_RELATION and FGA_OBJECT, or write a "
+                        "configuration file whose routes have 'authorize'");
+        return;
+    }
+    line(t, NULL, "    authorize:", NULL, "");
+    line(t, NULL, "      user: \"user:{claims.sub}\"", NULL, "");
+    fga_part(t, "FGA_RELATION", "      relation: ");
+    fga_part(t, "FGA_OBJECT", "      object: ");
+}
+
 static void write_text(struct text *t)
 {
     address(t);
@@ -162,14 +229,8 @@ static void write_text(struct text *t)
     line(t, NULL, "upstreams:", NULL, "");
     line(t, NULL, "  upstream:", NULL, "");
     required(t, "UPSTREAM_URL", "    urls: [", "]", "where requests go, such as http://127.0.0.1:9000");
-    bool limited = rate_limit(t);
-    line(t, NULL, "routes:", NULL, "");
-    line(t, NULL, "  - id: all", NULL, "");
-    line(t, NULL, "    match: {path: /*}", NULL, "");
-    line(t, NULL, "    auth: {issuers: [auth0]}", NULL, "");
-    line(t, NULL, "    upstream: upstream", NULL, "");
-    if (limited)
-        line(t, NULL, "    rate_limit: subject", NULL, "");
+    fga(t);
+    route(t, rate_limit(t));
 }
 
 /* Lines of a text that nobody wrote become names of variables. */

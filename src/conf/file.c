@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -127,4 +128,16 @@ void sz_secret_read(struct sz_loader *l, const struct sz_node *at, struct sz_sli
     if (stat(path.p, &st) == 0 && (st.st_mode & S_IROTH) != 0)
         sz_warning(l, at, "'%.*s' can be read by everybody; chmod o-r it", SZ_FMT(path));
     *out = (struct sz_secret){.value = value, .set = true};
+}
+
+void sz_secret_take(struct sz_loader *l, const struct sz_node *at, struct sz_slice variable, struct sz_secret *out)
+{
+    const char *value = getenv(variable.p);
+    if (value == NULL || *value == '\0') {
+        sz_mistake(l, at, "%s is not set", variable.p);
+        return;
+    }
+    struct sz_slice copy = sz_cstr(sz_pool_strdup(l->pool, sz_cstr(value)));
+    sz_secret_note(l, copy);
+    *out = (struct sz_secret){.value = copy, .set = true};
 }

@@ -48,5 +48,7 @@ int sz_file_check(struct sz_slice path, struct sz_text *why) SZ_MUST_CHECK;
 void sz_secret_read(struct sz_loader *l, const struct sz_node *at, struct sz_slice path, struct sz_secret *out);
 /* Bytes of the arena that are a secret: wiped with the configuration. */
 void sz_secret_note(struct sz_loader *l, struct sz_slice value);
+/* A secret from the environment variable of that name, NUL-terminated. */
+void sz_secret_take(struct sz_loader *l, const struct sz_node *at, struct sz_slice variable, struct sz_secret *out);
 
 #endif

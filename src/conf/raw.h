@@ -111,12 +111,21 @@ struct sz_raw_http {
     struct sz_raw_head head;
     struct sz_conf_http out;
 };
+struct sz_raw_fga_changes {
+    struct sz_raw_head head;
+    struct sz_span poll, max_lag;
+};
 struct sz_raw_fga {
     struct sz_raw_head head;
     int mode;
     struct {
         struct sz_slice path, text;
     } model, tuples;
+    struct sz_conf_fga_remote remote;
+    struct sz_raw_secret token, client_secret;
+    struct sz_slice token_issuer;
+    struct sz_raw_fga_changes changes;
+    struct sz_raw_breaker breaker;
 };
 struct sz_raw_timeouts {
     struct sz_raw_head head;

@@ -181,6 +181,11 @@ static void read_secret(struct sz_loader *l, const struct sz_field *f, const str
     struct sz_raw_secret *secret = (void *)((char *)out + f->offset);
     if (text_of(l, f->name, node, f->max, false) == NULL)
         return;
+    if (sz_eq(l->file, SZ_S("environment")) && sz_starts_with(node->text, SZ_S("env:"))) {
+        secret->path = node->text; /* conf/environ.c: the variable that holds it */
+        sz_secret_take(l, node, sz_from(node->text, 4), &secret->secret);
+        return;
+    }
     secret->path = sz_path_resolve(l, node->text);
     sz_secret_read(l, node, secret->path, &secret->secret);
 }

@@ -6,6 +6,7 @@
 #include "conf/schema.h"
 
 #include "conf/raw.h"
+#include "subzero/fga.h"
 #include "subzero/identity.h"
 #include "subzero/log.h"
 
@@ -351,26 +352,57 @@ static const struct sz_field http_fields[] = {
 static const struct sz_object http_object = {"http", sizeof(ROW_AT), http_fields};
 #undef ROW_AT
 
-static const struct sz_choice fga_modes[] = {
-    {"embedded", 1, false}, {"remote", 2, true}, {"replica", 3, true}, {NULL, 0, false}};
+static const struct sz_choice fga_modes[] = {{"embedded", SZ_FGA_EMBEDDED, false},
+                                             {"remote", SZ_FGA_REMOTE, false},
+                                             {"replica", SZ_FGA_REPLICA, false},
+                                             {NULL, 0, false}};
+static const struct sz_choice consistencies[] = {{"minimize_latency", SZ_MINIMIZE_LATENCY, false},
+                                                 {"higher_consistency", SZ_HIGHER_CONSISTENCY, false},
+                                                 {NULL, 0, false}};
+
+#define ROW_AT struct sz_raw_fga_changes
+static const struct sz_field fga_changes_fields[] = {
+    SPAN("poll", poll, 0, "1s", MS(50), SEC(3600), "how often the store is asked what has changed"),
+    SPAN("max_lag", max_lag, 0, "10s", MS(100), SEC(86400),
+         "mode `replica`: when the store was last heard so long ago, it is asked itself instead of the copy"),
+    END};
+static const struct sz_object fga_changes_object = {"fga.changes", sizeof(ROW_AT), fga_changes_fields};
+#undef ROW_AT
 
 #define ROW_AT struct sz_raw_fga
 static const struct sz_field fga_fields[] = {
-    ENUM("mode", mode, 0, "embedded", fga_modes, "`embedded`: the engine in this process"),
-    TEXT_OR_FILE("model", model, REQUIRED,
-                 "authorization model: a .fga, .json or fga.mod file, or the DSL itself as a block of lines"),
-    TEXT_OR_FILE("tuples", tuples, 0, "relation tuples: a file, or the YAML itself as a block of lines"),
+    ENUM("mode", mode, 0, "embedded", fga_modes,
+         "`embedded`: the engine in this process; `remote`: OpenFGA or Auth0 FGA is asked; `replica`: a copy of such a "
+         "store in this process, which follows it"),
+    TEXT_OR_FILE(
+        "model", model, 0,
+        "`embedded`: authorization model, a .fga, .json or fga.mod file, or the DSL itself as a block of lines"),
+    TEXT_OR_FILE("tuples", tuples, 0, "`embedded`: relation tuples, a file, or the YAML itself as a block of lines"),
     LATER("listen", "the OpenFGA API on a listener of its own"),
     LATER("preshared_keys_file", "keys of that API"),
-    LATER("api_url", "a remote store"),
-    LATER("store_id", "a remote store"),
-    LATER("model_id", "a remote store"),
-    LATER("token_file", "a remote store"),
-    LATER("client_id", "a remote store"),
-    LATER("client_secret_file", "a remote store"),
-    LATER("token_issuer", "a remote store"),
-    LATER("audience", "a remote store"),
-    LATER("consistency", "a remote store"),
+    TEXT("api_url", remote.api_url, 0, NULL, "the remote server's address, such as `https://api.us1.fga.dev`"),
+    TEXT("store_id", remote.store_id, 0, NULL, "the store there"),
+    TEXT("model_id", remote.model_id, 0, NULL,
+         "the authorization model there, which answers until it is changed here: the newest one is never taken by "
+         "itself"),
+    SECRET("token_file", token, 0, "file with the server's preshared key"),
+    TEXT("client_id", remote.client_id, 0, NULL, "client credentials instead of a preshared key: the client"),
+    SECRET("client_secret_file", client_secret, 0, "file with its secret"),
+    TEXT("token_issuer", token_issuer, 0, NULL,
+         "who issues its tokens: a host such as `auth.fga.dev` (its `/oauth/token` is asked), or the token endpoint's "
+         "url"),
+    TEXT("audience", remote.audience, 0, NULL, "whom its tokens are for; by default `api_url` with a slash at its end"),
+    ENUM("consistency", remote.consistency, 0, "minimize_latency", consistencies,
+         "`higher_consistency`: every check passes by all caches, here and there; a route may ask for it alone"),
+    SPAN("timeout", remote.timeout, 0, "2s", MS(10), SEC(60), "time for one try to ask; the decision's deadline stays"),
+    COUNT("retries", remote.retries, 0, "2", 0, 3,
+          "further tries after 429, 5xx or no connection, within the deadline"),
+    OBJECT("changes", changes, OPTIONAL, fga_changes_object,
+           "the store's changes are followed: always in mode `replica`; in mode `remote`, where this is written, each "
+           "ends all decisions that were kept"),
+    FILE_("ca_file", remote.ca_file, 0, "PEM file: who signs the server's certificate; by default the system's store"),
+    BOOL("insecure_http", remote.insecure_http, "false", "let its urls be http://; loopback needs no leave"),
+    OBJECT("breaker", breaker, 0, breaker_object, "when it counts as down"),
     END};
 static const struct sz_object fga_object = {"fga", sizeof(ROW_AT), fga_fields};
 #undef ROW_AT

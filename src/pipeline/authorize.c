@@ -154,8 +154,10 @@ static bool weigh(struct sz_txn *txn, enum sz_reason reason, enum sz_reason *ver
     *verdict = reason;
     if (reason == SZ_REASON_bad_request || reason == (any ? SZ_REASON_allowed : SZ_REASON_not_permitted))
         return true;
-    if (reason == SZ_REASON_authz_error || reason == SZ_REASON_authz_unavailable)
+    if (reason == SZ_REASON_authz_error || reason == SZ_REASON_authz_unavailable) {
         txn->check_fault = reason;
+        txn->retry_after = txn->op.answer.retry_after;
+    }
     if (++txn->check_at < route->checks_n)
         return false;
     *verdict = txn->check_fault != SZ_REASON_allowed ? txn->check_fault

@@ -42,7 +42,8 @@ static int load_authz(struct sz_snapshot *s, struct sz_mistakes *m)
     if (!s->conf->fga.on || !anybody_asks(s->conf))
         return 0;
     struct sz_text why = {""};
-    s->authz = sz_authz_embedded_open(&s->conf->fga, &why);
+    const struct sz_conf_fga *fga = &s->conf->fga;
+    s->authz = fga->mode == SZ_FGA_EMBEDDED ? sz_authz_embedded_open(fga, &why) : sz_authz_remote_open(fga, &why);
     if (s->authz != NULL)
         return 0;
     sz_conf_mistake(s->conf, "fga", m, "fga: %s", why.s);

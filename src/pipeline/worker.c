@@ -110,7 +110,8 @@ void sz_gate_fini(struct sz_gate *gate)
 void sz_gate_adopt(struct sz_gate *gate, struct sz_snapshot *snapshot)
 {
     const struct sz_conf *conf = snapshot->conf;
-    if (gate->decisions == NULL || snapshot->authz == NULL)
+    bool kept = conf->fga.mode == SZ_FGA_EMBEDDED || conf->fga.remote.consistency != SZ_HIGHER_CONSISTENCY;
+    if (gate->decisions == NULL || snapshot->authz == NULL || !kept)
         return;
     snapshot->authz = sz_decisions_wrap(gate->decisions, snapshot->authz,
                                         &(struct sz_decisions_conf){.ttl = conf->cache.decisions.ttl,

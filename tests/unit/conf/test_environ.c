@@ -36,10 +36,11 @@ Test(environ, what_is_missing_or_wrong_is_named)
         {"CACHE_CAPACITY", "500001", "CACHE_CAPACITY: 'capacity' is 500001; the most is 500000"},
         {"REDIS_URL", "redis://x", "CACHE_KEY_FILE is not set"},
         {"REDIS_MAX_CONNECTIONS", "8", "REDIS_URL is not set"},
-        {"FGA_API_URL", "https://x", "FGA_API_URL is not available in this version"},
         {"RATE_LIMIT_REQUESTS", "many", "RATE_LIMIT_REQUESTS: 'limit': 'many' is no whole number"},
         {"RATE_LIMIT_WINDOW", "1x", "RATE_LIMIT_WINDOW: 'window': '1x' has an unknown unit"},
         {"RATE_LIMIT_ON_STORE_FAILURE", "no", "RATE_LIMIT_ON_STORE_FAILURE: 'on_store_failure' is 'no'"},
+        {"FGA_API_URL", "https://x", "this mode needs 'store_id'"},
+        {"FGA_STORE_ID", "01ARZ3NDEKTSV4RRFFQ69G5FAV", "FGA_API_URL is not set"},
         {"AUTH0_CLIENT_SECRET", "x", "AUTH0_CLIENT_SECRET is not available in this version"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++) {
@@ -107,5 +108,29 @@ Test(environ, values_are_not_expanded_again)
     environment(&t);
     cr_assert_not_null(t.conf, "%s", conf_messages(&t));
     cr_expect(sz_eq(t.conf->issuers[0].audiences.v[0], SZ_S("a\"${SZ_SECRET}")));
+    conf_done(&t);
+}
+
+Test(environ, a_remote_store_with_its_secret)
+{
+    struct conf_try t;
+    good();
+    setenv("FGA_API_URL", "https://api.us1.fga.dev/", 1);
+    setenv("FGA_STORE_ID", "01ARZ3NDEKTSV4RRFFQ69G5FAV", 1);
+    setenv("FGA_MODEL_ID", "01ARZ3NDEKTSV4RRFFQ69G5FAW", 1);
+    setenv("FGA_CLIENT_ID", "gateway", 1);
+    setenv("FGA_CLIENT_SECRET", "${HOME}", 1);
+    setenv("FGA_API_TOKEN_ISSUER", "auth.fga.dev", 1);
+    setenv("FGA_RELATION", "viewer", 1);
+    setenv("FGA_OBJECT", "api:all", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    const struct sz_conf_fga_remote *remote = &t.conf->fga.remote;
+    cr_expect_eq(t.conf->fga.mode, SZ_FGA_REMOTE);
+    cr_expect(sz_eq(remote->api_url, SZ_S("https://api.us1.fga.dev")));
+    cr_expect(sz_eq(remote->token_url, SZ_S("https://auth.fga.dev/oauth/token")));
+    cr_expect(sz_eq(remote->audience, SZ_S("https://api.us1.fga.dev/")));
+    cr_expect(sz_eq(remote->client_secret.value, SZ_S("${HOME}")), "a value, as it is");
+    cr_expect_eq(t.conf->routes[0].checks_n, 1);
     conf_done(&t);
 }

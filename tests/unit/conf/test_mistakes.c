@@ -10,6 +10,10 @@ struct bad {
     const char *message;
 };
 
+#define FGA_REMOTE                                                                                           \
+    "fga:\n  mode: remote\n  store_id: 01ARZ3NDEKTSV4RRFFQ69G5FAV\n  model_id: 01ARZ3NDEKTSV4RRFFQ69G5FAV\n" \
+    "  "
+
 static void check(const char *yaml, const struct bad *bad, unsigned shift)
 {
     struct conf_try t;
@@ -84,8 +88,18 @@ Test(mistakes, keys)
         {"revocation: {}\n", 1, 1, "not available in this version"},
         {"audit: {}\n", 1, 1, "not available in this version"},
         {"tracing: {}\n", 1, 1, "not available in this version"},
-        {"fga: {mode: remote}\n", 1, 13, "'mode: remote' is not available in this version"},
-        {"fga: {mode: embedded, api_url: x}\n", 1, 23, "'api_url' (a remote store) is not available"},
+        {"fga: {mode: remote}\n", 1, 6, "this mode needs 'model_id'"},
+        {"fga: {mode: remote}\n", 1, 6, "this mode needs 'api_url'"},
+        {"fga: {mode: embedded, api_url: x}\n", 1, 23, "'api_url' is for 'mode: remote'"},
+        {"fga: {mode: embedded}\n", 1, 6, "'fga' needs 'model'"},
+        {FGA_REMOTE "tuples: |\n    x\n", 5, 3, "'tuples' is for 'mode: embedded'"},
+        {FGA_REMOTE "api_url: http://fga.example\n", 5, 12, "'api_url' is not https"},
+        {FGA_REMOTE "api_url: ftp://x\n", 5, 12, "write a url"},
+        {"fga: {mode: remote, store_id: 01arz}\n", 1, 31, "an id is 26 digits and capital letters"},
+        {FGA_REMOTE "client_id: a\n", 5, 3, "'client_id' needs 'client_secret_file' and 'token_issuer'"},
+        {FGA_REMOTE "audience: a\n", 5, 3, "'audience' without 'client_id'"},
+        {FGA_REMOTE "client_id: a\n  token_file: /dev/null\n", 6, 3, "'token_file' beside 'client_id'"},
+        {FGA_REMOTE "changes: {poll: 20s}\n", 5, 3, "'max_lag' is shorter than 'poll'"},
         {"cache: {l2: {ttl: 1s}}\n", 1, 9, "'l2' (verified tokens in Redis) is not available"},
         {"issuers: {a: {backchannel_logout: {}}}\n", 1, 15, "is not available"},
     };
