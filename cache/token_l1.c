@@ -86,11 +86,16 @@ static inline bool is_usual(const struct sz_table_seat *seat) /* no flag, one sl
     return seat->seen >> SZ_DESC_WORDS_AT <= ONE_SLOT;
 }
 
-static inline bool is_over(const struct sz_table_seat *seat, struct sz_mono now, struct sz_wall wall)
+static inline bool token_is_over(const struct sz_table_seat *seat, struct sz_wall wall)
 {
     int64_t exp = (int64_t)sz_table_word(&seat->slot[SZ_SLOT_PAYLOAD + WORD(exp)]);
 
-    return sz_table_until(seat).us <= now.us || exp <= sz_wall_seconds(wall);
+    return exp <= sz_wall_seconds(wall);
+}
+
+static inline bool is_over(const struct sz_table_seat *seat, struct sz_mono now, struct sz_wall wall)
+{
+    return sz_table_until(seat).us <= now.us || token_is_over(seat, wall);
 }
 
 /*
@@ -118,10 +123,12 @@ static bool __attribute__((noinline)) get_other(struct sz_table *table, struct s
     struct sz_table_seat seat;
 
     for (unsigned tries = 0; tries < TRIES && sz_table_find(table, SLOT_WORDS, fp, &seat); tries++) {
-        if (is_over(&seat, now, wall)) {
+        if (token_is_over(&seat, wall)) {
             sz_table_end(table, &seat, SZ_TABLE_EXPIRED); /* fails if it was not this record's end that was read */
             continue;
         }
+        if (sz_table_until(&seat).us <= now.us)
+            break; /* stays, for sz_token_cache_known, until its place is wanted */
         if (is_usual(&seat))
             unpack(&seat, out);
         else
@@ -140,6 +147,13 @@ bool sz_token_cache_get(struct sz_token_cache *cache, struct sz_fingerprint fp, 
                         struct sz_identity *out)
 {
     return SZ_LIKELY(get_usual(&cache->table, fp, now, wall, out)) || get_other(&cache->table, fp, now, wall, out);
+}
+
+bool sz_token_cache_known(struct sz_token_cache *cache, struct sz_fingerprint fp, struct sz_wall wall)
+{
+    struct sz_table_seat seat;
+
+    return sz_table_find(&cache->table, SLOT_WORDS, fp, &seat) && !token_is_over(&seat, wall) && sz_table_same(&seat);
 }
 
 /* ---- write ---------------------------------------------------------------------------- */

@@ -39,6 +39,11 @@ void sz_token_cache_free(struct sz_token_cache **cache);
  */
 bool sz_token_cache_get(struct sz_token_cache *cache, struct sz_fingerprint fp, struct sz_mono now, struct sz_wall wall,
                         struct sz_identity *out);
+/*
+ * After a miss: the token was verified before and has not expired, the fact alone has ended.  A hint about whom to
+ * serve first, and nothing more.  It is true until the record's place is wanted.
+ */
+bool sz_token_cache_known(struct sz_token_cache *cache, struct sz_fingerprint fp, struct sz_wall wall);
 /* Keeps the identity until `until` (already clipped by TTL and expiry).  False: not kept (too large, set busy). */
 bool sz_token_cache_put(struct sz_token_cache *cache, struct sz_fingerprint fp, const struct sz_identity *id,
                         struct sz_mono now, struct sz_mono until);

@@ -146,7 +146,8 @@ static enum sz_step verify(struct sz_txn *txn)
 
 static enum sz_step verify_in_turn(struct sz_txn *txn)
 {
-    switch (sz_verify_queue_enter(txn->worker->verify, txn)) {
+    bool known = sz_token_cache_known(txn->worker->gate->tokens, txn->fingerprint, sz_loop_wall(txn->worker->loop));
+    switch (sz_verify_queue_enter(txn->worker->verify, txn, known)) {
     case SZ_VERIFY_NOW:
         return verify(txn);
     case SZ_VERIFY_QUEUED:
@@ -203,6 +204,20 @@ static bool cached(struct sz_txn *txn)
     count(txn, txn->worker->gate->series.token_hits);
     txn->token_layer = 1;
     return true;
+}
+
+/* Many ask with the same token: what the first of them in the queue found out is there for the others. */
+static enum sz_step verify_after_waiting(struct sz_txn *txn)
+{
+    struct sz_loop *loop = txn->worker->loop;
+    if (sz_token_cache_get(txn->worker->gate->tokens, txn->fingerprint, sz_loop_now(loop), sz_loop_wall(loop),
+                           txn->identity) &&
+        still_stands(txn)) {
+        txn->token_layer = 1;
+        return judge(txn);
+    }
+    sz_identity_init(txn->identity);
+    return verify(txn);
 }
 
 static bool rejected_before(struct sz_txn *txn, enum sz_reason *reason)
@@ -270,7 +285,7 @@ enum sz_step sz_stage_identify(struct sz_txn *txn)
     const struct sz_conf_route *route = txn->match.route;
     switch (txn->identify_at) {
     case SZ_IDENTIFY_QUEUED:
-        return verify(txn);
+        return verify_after_waiting(txn);
     case SZ_IDENTIFY_KEYS:
         return keys_came(txn);
     case SZ_IDENTIFY_ASKED:

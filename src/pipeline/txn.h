@@ -120,6 +120,7 @@ struct sz_txn {
     struct sz_span retry_after;      /* with 429 and 503: when to come again; 0: unknown */
     struct sz_mono identified;       /* when the identity was known; unset when it never was */
     uint32_t verify_at;              /* slot in the verification queue + 1; 0 = not queued */
+    bool verify_known;               /* in which of its two */
 
     /* limit.c */
     struct sz_limit_run *limits; /* NULL: the route has none */

@@ -311,6 +311,74 @@ Test(txn, verifications_queue_behind_the_turn)
     }
 }
 
+static struct sz_txn *start_numbered(int i, enum sz_step *step)
+{
+    struct sz_slice claims = sz_pool_printf(&kit.arena.pool, "\"jti\":\"%d\"", i);
+    return kit_start(&kit, &(struct kit_request){.target = "/plain", .token = kit_token(&kit, claims.p)}, step);
+}
+
+/* Its fact has ended, the token has not: it goes before those that nobody has seen, and one check serves all who ask.
+ */
+Test(txn, a_token_known_from_before_is_verified_first)
+{
+    enum { STRANGERS = 20 };
+    enum sz_step step;
+    struct sz_txn *txns[STRANGERS], *known[2];
+    struct sz_slice token = kit_token(&kit, "\"jti\":\"known\"");
+    cr_assert_eq(kit_reason(&kit, &(struct kit_request){.target = "/plain", .token = token}), SZ_REASON_allowed);
+    fake_loop_advance(kit.loop, SZ_SEC(40));
+    fake_loop_run_once(kit.loop);
+    for (int i = 0; i < STRANGERS; i++)
+        txns[i] = start_numbered(i, &step);
+    for (int i = 0; i < 2; i++) {
+        known[i] = kit_start(&kit, &(struct kit_request){.target = "/plain", .token = token}, &step);
+        cr_assert_eq(step, SZ_STEP_PARKED);
+    }
+    fake_loop_run_once(kit.loop);
+    fake_loop_run_once(kit.loop);
+    fake_loop_run_once(kit.loop);
+    for (int i = 0; i < 2; i++) {
+        cr_assert(known[i]->decision.allow, "%d still waits", i);
+        cr_assert_eq(known[i]->token_layer, i == 0 ? 3 : 1);
+        kit_end(known[i]);
+    }
+    cr_assert_not(txns[STRANGERS - 1]->decision.made);
+    fake_loop_settle(kit.loop);
+    for (int i = 0; i < STRANGERS; i++) {
+        cr_assert(txns[i]->decision.allow, "stranger %d", i);
+        kit_end(txns[i]);
+    }
+}
+
+/* While each turn begins several requests, strangers get one verification every half millisecond, and no more. */
+Test(txn, strangers_wait_for_a_quiet_turn_but_not_for_ever)
+{
+    enum { STRANGERS = 10 };
+    enum sz_step step;
+    struct sz_txn *txns[STRANGERS];
+    unsigned served = 0;
+    struct sz_slice cached = kit_token(&kit, "\"jti\":\"cached\"");
+    cr_assert_eq(kit_reason(&kit, &(struct kit_request){.target = "/plain", .token = cached}), SZ_REASON_allowed);
+    fake_loop_run_once(kit.loop);
+    for (int i = 0; i < STRANGERS; i++)
+        txns[i] = start_numbered(i, &step);
+    for (int turn = 0; turn < 100; turn++) { /* 2.5 ms */
+        for (int i = 0; i < 3; i++)
+            cr_assert_eq(kit_reason(&kit, &(struct kit_request){.target = "/plain", .token = cached}),
+                         SZ_REASON_allowed);
+        fake_loop_advance(kit.loop, SZ_US(25));
+        fake_loop_run_once(kit.loop);
+    }
+    for (int i = 0; i < STRANGERS; i++)
+        served += txns[i]->decision.made;
+    cr_assert(served >= 5 && served <= 7, "%u were verified in 2.5 ms", served);
+    fake_loop_settle(kit.loop);
+    for (int i = 0; i < STRANGERS; i++) {
+        cr_assert(txns[i]->decision.allow);
+        kit_end(txns[i]);
+    }
+}
+
 /* ---- what goes upstream --------------------------------------------------------------------------------------- */
 
 Test(txn, identity_headers_come_from_facts_alone)
