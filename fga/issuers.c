@@ -19,6 +19,7 @@
 
 #include "fga/key_registry.h"
 #include "subzero/crypto.h"
+#include "subzero/revocation.h"
 
 /* ---- names ----------------------------------------------------------------------------------------------------- */
 
@@ -103,6 +104,21 @@ bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, u
     if (index < 0 || key_id == 0)
         return false;
     return sz_key_slot_alive(issuers->v[index].slot, key_id);
+}
+
+uint64_t sz_issuer_key_name(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id)
+{
+    int index = sz_issuer_index(issuers, issuer_id);
+    uint64_t name = 0;
+    if (index < 0)
+        return 0;
+    struct sz_jwks *keys = sz_key_slot_keys(issuers->v[index].slot);
+    for (size_t i = 0; i < keys->n && name == 0; i++) {
+        if (keys->keys[i].id == key_id && keys->keys[i].kid.p != NULL)
+            name = sz_revocation_name(SZ_REVOKE_KID, issuers->v[index].conf->issuer, keys->keys[i].kid);
+    }
+    sz_jwks_unref(&keys);
+    return name;
 }
 
 bool sz_issuers_usable(const struct sz_issuers *issuers)

@@ -155,6 +155,12 @@ int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struc
     return rc;
 }
 
+struct sz_slice sz_token_signed(struct sz_slice token)
+{
+    const char *dot = sz_credential_kind(token) == SZ_CREDENTIAL_JWT ? memrchr(token.p, '.', token.n) : NULL;
+    return dot == NULL ? token : sz_slice(token.p, (size_t)(dot - token.p));
+}
+
 enum sz_credential_kind sz_credential_kind(struct sz_slice token)
 {
     struct sz_jws jws;

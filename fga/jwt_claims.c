@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "subzero/crypto.h"
+#include "subzero/revocation.h"
 
 #define DATE_MAX (INT64_C(1) << 53) /* the last integer that every JSON reader agrees on */
 
@@ -228,11 +229,11 @@ static bool read_who(const struct sz_claims_in *in, struct sz_identity *id, stru
         return too_big(out);
     if (jti.p != NULL) {
         id->flags |= SZ_ID_HAS_JTI;
-        id->jti = sz_issuer_claim_hash(in->issuer->id, SZ_S("jti"), jti);
+        id->jti = sz_revocation_name(SZ_REVOKE_JTI, in->issuer->conf->issuer, jti);
     }
     if (sid.p != NULL) {
         id->flags |= SZ_ID_HAS_SID;
-        id->sid = sz_issuer_claim_hash(in->issuer->id, SZ_S("sid"), sid);
+        id->sid = sz_revocation_name(SZ_REVOKE_SID, in->issuer->conf->issuer, sid);
     }
     return read_tenant(in, id, out);
 }

@@ -24,6 +24,7 @@
 
 #include "fga/jwks.h"
 #include "subzero/crypto.h"
+#include "subzero/state_dir.h"
 
 enum { VERSION = 1, NAME = 48, BYTES_MAX = SZ_JWKS_BYTES_MAX + 16 * 1024, LIFETIME_MAX = 366 * 86400 };
 #define MAGIC "subzero keys "
@@ -46,37 +47,9 @@ static int failed(struct sz_text *why, int error, const char *what)
     return -error;
 }
 
-/* ---- the directory ----------------------------------------------------------------------------------------------- */
-
-static int dir_trusted(int dir, struct sz_text *why)
-{
-    struct stat st;
-    if (fstat(dir, &st) != 0)
-        return failed(why, errno, "cannot look at it");
-    if (st.st_uid != geteuid())
-        sz_text_set(why, "it belongs to another user (%u); chown it", (unsigned)st.st_uid);
-    else if ((st.st_mode & 07777) != 0700)
-        sz_text_set(why, "its mode is %04o; whoever can write there could make keys: chmod 0700",
-                    (unsigned)(st.st_mode & 07777));
-    else
-        return 0;
-    return -EPERM;
-}
-
 int sz_key_dir_open(const char *path, struct sz_text *why)
 {
-    if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return failed(why, errno, "cannot make it");
-    int dir = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (dir < 0) {
-        bool link = errno == ELOOP || errno == ENOTDIR;
-        return failed(why, errno, link ? "not a directory itself (symbolic links are not followed)" : "cannot open it");
-    }
-    int rc = dir_trusted(dir, why);
-    if (rc == 0)
-        return dir;
-    close(dir);
-    return rc;
+    return sz_state_dir_open(path, why);
 }
 
 static void file_name(const struct sz_key_record *record, char out[NAME])

@@ -16,10 +16,7 @@ struct sz_key_record {
     struct sz_slice document;       /* the JWK Set as it came */
 };
 
-/*
- * Opens the directory, made (mode 0700) when it is not there.  -errno and *why: not a directory, a symbolic link, not
- * ours, or open to others.
- */
+/* state_dir, as subzero/state_dir.h opens it. */
 int sz_key_dir_open(const char *path, struct sz_text *why) SZ_MUST_CHECK;
 
 /*

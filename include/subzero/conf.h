@@ -163,6 +163,10 @@ struct sz_conf_issuer {
     struct sz_span max_lifetime; /* 0 = none: exp - iat (iat then required) */
     struct sz_slice tenant_claim, permissions_claim;
     bool ignore_cnf;
+    struct {
+        struct sz_slice path; /* where the provider posts logout tokens; absent: nowhere */
+        struct sz_strings client_ids;
+    } logout;
     uint64_t settings; /* hash of the settings above but keys and secrets, equal on every instance */
 };
 /* Its keys come over the network. */
@@ -183,7 +187,7 @@ static inline bool sz_issuer_verifies(const struct sz_conf_issuer *issuer)
 
 struct sz_conf_cache {
     uint32_t capacity; /* cache.l1.capacity */
-    struct sz_span ttl, ttl_opaque;
+    struct sz_span ttl, ttl_opaque, ttl_degraded;
     uint32_t negative_capacity;
     struct sz_span negative_ttl;
     struct {
@@ -385,6 +389,11 @@ struct sz_conf_fga_remote {                         /* an OpenFGA server, or Aut
     bool follow; /* its changes are followed */
     struct sz_span poll, max_lag;
 };
+struct sz_conf_revocation {
+    uint32_t capacity;
+    bool closed; /* on_store_failure: refuse tokens while revocations of other instances cannot be heard */
+};
+
 struct sz_conf_fga {
     bool on;
     enum sz_fga_mode mode;
@@ -431,6 +440,7 @@ struct sz_conf {
     struct sz_conf_cache cache;
     struct sz_conf_http http;
     struct sz_conf_redis redis;
+    struct sz_conf_revocation revocation;
     struct sz_conf_fga fga;
     struct sz_conf_threat threat;
     const struct sz_conf_upstream *upstreams;

@@ -45,8 +45,8 @@ enum sz_claim_type {
 struct sz_identity {
     uint64_t generation; /* issuer's verification settings + vocabulary; must equal the current one of that issuer */
     int64_t exp, iat;    /* unix seconds; exp always set; fractions floored; iat valid with SZ_ID_HAS_IAT */
-    uint64_t jti, sid;   /* keyed hashes (process key) of the claims, for revocation */
-    uint64_t revocation; /* revocation sequence when this was learned */
+    uint64_t jti, sid;   /* sz_revocation_name of the claims, the same on every instance */
+    uint64_t revocation; /* judged by all revocations of this process up to here: sz_revocation_sequence; 0: by none */
     uint32_t key_id;     /* process-wide id of the verifying key: sz_issuer_key_alive() */
     uint16_t issuer;     /* index into the process-wide issuer registry (stable over reloads) */
     uint16_t flags;      /* SZ_ID_* */

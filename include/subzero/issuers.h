@@ -30,14 +30,22 @@ unsigned sz_issuer_id(const struct sz_issuers *issuers, size_t index);
 int sz_issuer_index(const struct sz_issuers *issuers, unsigned id);
 /* False: the key that verified this fact has been removed from its issuer's set. */
 bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id);
+/* What a revocation of that key's `kid` is known by: sz_revocation_name; 0: it has none, or is gone. */
+uint64_t sz_issuer_key_name(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id);
 /* True when at least one issuer has a usable key (readiness). */
 bool sz_issuers_usable(const struct sz_issuers *issuers);
 
-/* What identity.jti and identity.sid are: the hash of a claim's issuer, name and value under a key of this process. */
+/* Stands for what a token names, in this process: the hash of an issuer, a name and a value under a key of its own. */
 uint64_t sz_issuer_claim_hash(unsigned issuer_id, struct sz_slice name, struct sz_slice value);
 
 /* JWT-shaped: three segments, the first decoding to a JSON object; anything else is opaque.  NONE: empty. */
 enum sz_credential_kind sz_credential_kind(struct sz_slice token);
+
+/*
+ * What of a token a revocation is about: of a JWT what is signed, without the signature, which anybody could write in a
+ * second way (with ES256, s and n - s are equally good); of an opaque token all of it.
+ */
+struct sz_slice sz_token_signed(struct sz_slice token);
 
 struct sz_verified {
     enum sz_reason reason; /* SZ_REASON_allowed: identity is valid */

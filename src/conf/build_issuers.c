@@ -89,6 +89,43 @@ static uint64_t settings_hash(const struct sz_conf_issuer *issuer)
     return hash;
 }
 
+/* The path is compared with the request target byte for byte, so it is written as it will be sent. */
+static bool plain_path(struct sz_slice path)
+{
+    for (size_t i = 0; i < path.n; i++) {
+        char c = path.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '/' || c == '-' ||
+              c == '_' || c == '.' || c == '~'))
+            return false;
+    }
+    return path.n > 1 && path.p[0] == '/';
+}
+
+static void logout(struct sz_builder *b, const struct sz_raw_issuer *raw, struct sz_conf_issuer *out)
+{
+    const struct sz_raw_logout *in = &raw->logout;
+    if (in->head.node == NULL || in->path.p == NULL)
+        return;
+    out->logout.path = in->path;
+    if (!plain_path(in->path))
+        sz_mistake(b->l, sz_node_get(in->head.node, "path"),
+                   "'path' is '%.*s'; write a path of letters, digits and -_.~ such as /backchannel-logout",
+                   SZ_FMT(in->path));
+    if (!sz_issuer_verifies(out))
+        sz_mistake(b->l, sz_node_key(raw->head.node, "backchannel_logout"),
+                   "logout tokens are signed, and this issuer has no keys; add 'jwks_uri', 'discovery' or 'jwks_file'");
+    out->logout.client_ids = in->client_ids;
+    if (in->client_ids.n > 0)
+        return;
+    struct sz_slice *own = sz_pool_alloc(b->l->pool, sizeof(*own));
+    *own = out->introspection.client_id;
+    out->logout.client_ids =
+        out->introspection.client_id.p != NULL ? (struct sz_strings){.v = own, .n = 1} : out->audiences;
+    if (out->any_audience && out->introspection.client_id.p == NULL)
+        sz_mistake(b->l, sz_node_key(raw->head.node, "backchannel_logout"),
+                   "whose logout tokens are meant is not said; add 'client_ids' with the client's id at the provider");
+}
+
 void sz_build_issuers(struct sz_builder *b)
 {
     const struct sz_raw_issuer *raw = b->raw->issuers.v;
@@ -104,6 +141,7 @@ void sz_build_issuers(struct sz_builder *b)
         algorithms(b, &raw[i], &issuers[i]);
         keys(b, &raw[i], &issuers[i]);
         audiences(b, &raw[i], &issuers[i]);
+        logout(b, &raw[i], &issuers[i]);
         issuers[i].settings = settings_hash(&issuers[i]);
     }
     b->conf->issuers = issuers;

@@ -78,10 +78,13 @@ void sz_build_process(struct sz_builder *b)
         .capacity = raw->cache.l1.capacity,
         .ttl = raw->cache.l1.ttl,
         .ttl_opaque = raw->cache.l1.ttl_opaque,
+        .ttl_degraded = raw->cache.l1.ttl_degraded,
         .negative_capacity = raw->cache.negative.capacity,
         .decisions = {raw->cache.decisions.capacity, raw->cache.decisions.ttl, raw->cache.decisions.negative_ttl},
         .negative_ttl = raw->cache.negative.ttl,
     };
+    b->conf->revocation = (struct sz_conf_revocation){.capacity = raw->revocation.capacity,
+                                                      .closed = raw->revocation.on_store_failure != 0};
     b->conf->log = (struct sz_conf_log){
         .access = (enum sz_access_log)raw->log.access, .sample = raw->log.sample, .level = raw->log.level};
     if (raw->assertion.head.node != NULL) {

@@ -73,6 +73,11 @@ struct sz_raw_breaker {
     struct sz_raw_head head;
     struct sz_conf_breaker out;
 };
+struct sz_raw_logout {
+    struct sz_raw_head head;
+    struct sz_slice path;
+    struct sz_strings client_ids;
+};
 struct sz_raw_issuer {
     struct sz_raw_head head;
     struct sz_conf_issuer out;
@@ -82,11 +87,12 @@ struct sz_raw_issuer {
     struct sz_raw_introspection introspection;
     struct sz_raw_userinfo userinfo;
     struct sz_raw_breaker breaker;
+    struct sz_raw_logout logout;
 };
 struct sz_raw_cache_l1 {
     struct sz_raw_head head;
     uint32_t capacity;
-    struct sz_span ttl, ttl_opaque;
+    struct sz_span ttl, ttl_opaque, ttl_degraded;
 };
 struct sz_raw_cache_decisions {
     struct sz_raw_head head;
@@ -114,6 +120,11 @@ struct sz_raw_http {
 struct sz_raw_fga_changes {
     struct sz_raw_head head;
     struct sz_span poll, max_lag;
+};
+struct sz_raw_revocation {
+    struct sz_raw_head head;
+    uint32_t capacity;
+    int on_store_failure;
 };
 struct sz_raw_fga {
     struct sz_raw_head head;
@@ -247,6 +258,7 @@ struct sz_raw_conf {
     struct sz_raw_cache cache;
     struct sz_raw_http http;
     struct sz_raw_redis redis;
+    struct sz_raw_revocation revocation;
     struct sz_raw_fga fga;
     struct sz_raw_threat threat;
     struct sz_raw_assertion assertion;

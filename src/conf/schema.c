@@ -228,6 +228,18 @@ static const struct sz_field breaker_fields[] = {
 static const struct sz_object breaker_object = {"a breaker", sizeof(ROW_AT), breaker_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_logout
+static const struct sz_field logout_fields[] = {
+    TEXT("path", path, REQUIRED, NULL,
+         "path on the listeners of mode `proxy` and on the admin listener, for example `/backchannel-logout`; routes "
+         "are "
+         "not asked about it"),
+    TEXTS("client_ids", client_ids, 0, 16,
+          "accepted `aud` of logout tokens, any of them; by default `introspection.client_id`, else `audiences`"),
+    END};
+static const struct sz_object logout_object = {"backchannel_logout", sizeof(ROW_AT), logout_fields};
+#undef ROW_AT
+
 #define ROW_AT struct sz_raw_issuer
 static const struct sz_field issuer_fields[] = {
     TEXT("issuer", out.issuer, REQUIRED, NULL, "the token's `iss`, compared byte for byte"),
@@ -263,7 +275,8 @@ static const struct sz_field issuer_fields[] = {
     FILE_("ca_file", out.ca_file, 0, "PEM file: who signs the provider's certificate; by default the system's store"),
     BOOL("insecure_http", out.insecure_http, "false", "let the provider's urls be http://; loopback needs no leave"),
     OBJECT("breaker", breaker, 0, breaker_object, "when the provider counts as down"),
-    LATER("backchannel_logout", "OpenID Connect Back-Channel Logout"),
+    OBJECT("backchannel_logout", logout, OPTIONAL, logout_object,
+           "where the provider tells that a session or a user is logged out (OpenID Connect Back-Channel Logout)"),
     END};
 static const struct sz_object issuer_object = {"an issuer", sizeof(ROW_AT), issuer_fields};
 #undef ROW_AT
@@ -277,7 +290,10 @@ static const struct sz_field l1_fields[] = {
     SPAN("ttl", ttl, 0, "30s", MS(1), SEC(3600), "how long a verified token is kept; never beyond its own expiry"),
     SPAN("ttl_opaque", ttl_opaque, 0, "1s", MS(1), SEC(3600),
          "how long the provider's answer about a token is kept; a revoked token is believed for so long"),
-    LATER("ttl_degraded", "how long one is kept while revocations cannot be followed"), END};
+    SPAN(
+        "ttl_degraded", ttl_degraded, 0, "1s", MS(1), SEC(3600),
+        "how long one is kept, at most, while Redis cannot be reached and revocations of other instances not be heard"),
+    END};
 static const struct sz_object l1_object = {"cache.l1", sizeof(ROW_AT), l1_fields};
 static const struct sz_field negative_fields[] = {
     COUNT("capacity", capacity, RESTART, "8192", 1, 500000, "rejected tokens kept, in a table of their own"),
@@ -335,6 +351,22 @@ static const struct sz_field redis_fields[] = {
     OBJECT("breaker", breaker, 0, redis_breaker_object, "when it counts as down, for each use by itself"),
     END};
 static const struct sz_object redis_object = {"redis", sizeof(ROW_AT), redis_fields};
+#undef ROW_AT
+
+static const struct sz_choice revocation_failures[] = {{"open", 0, false}, {"closed", 1, false}, {NULL, 0, false}};
+
+#define ROW_AT struct sz_raw_revocation
+static const struct sz_field revocation_fields[] = {COUNT("capacity", capacity, RESTART, "100000", 1, 5000000,
+                                                          "revocations in force at once, about 200 bytes each; when it "
+                                                          "is reached, further ones are answered 503 and none "
+                                                          "is forgotten"),
+                                                    ENUM("on_store_failure", on_store_failure, 0, "open",
+                                                         revocation_failures,
+                                                         "while Redis cannot be reached: `open` honours the "
+                                                         "revocations that this instance knows, `closed` refuses every "
+                                                         "token with 503 `revocation_unavailable`"),
+                                                    END};
+static const struct sz_object revocation_object = {"revocation", sizeof(ROW_AT), revocation_fields};
 #undef ROW_AT
 
 #define ROW_AT struct sz_raw_http
@@ -681,6 +713,7 @@ static const struct sz_field root_fields[] = {
     OBJECT("cache", cache, 0, cache_object, "what is remembered"),
     OBJECT("http", http, 0, http_object, "how providers and other services are asked"),
     OBJECT("redis", redis, OPTIONAL | RESTART, redis_object, "what instances share: cache, limits, revocations"),
+    OBJECT("revocation", revocation, 0, revocation_object, "what is refused although its issuer once said yes"),
     OBJECT("fga", fga, OPTIONAL, fga_object, "relation checks: where `authorize` asks"),
     OBJECT("threat", threat, OPTIONAL, threat_object, "who looks like an attacker; off without this"),
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
@@ -690,7 +723,6 @@ static const struct sz_field root_fields[] = {
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
     LATER("anonymous", "limits for clients without a token"),
-    LATER("revocation", "revoked tokens"),
     LATER("audit", "the audit journal"),
     LATER("tracing", "OpenTelemetry"),
     END};

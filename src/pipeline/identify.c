@@ -10,6 +10,7 @@
  */
 #include "pipeline/identify.h"
 #include "pipeline/credential.h"
+#include "pipeline/revoked.h"
 #include "pipeline/stages.h"
 #include "pipeline/threat.h"
 #include "pipeline/verify_queue.h"
@@ -61,10 +62,20 @@ static bool sender_proven(const struct sz_txn *txn)
     return sz_secret_eq(sz_slice(id->x5t, 32), sz_slice(txn->req.client_cert_sha256, 32));
 }
 
+/* Who it was does not matter any more, or cannot be said. */
+static enum sz_step refuse_known(struct sz_txn *txn, enum sz_reason reason)
+{
+    txn->identity = NULL;
+    return sz_refuse(txn, reason);
+}
+
 static enum sz_step judge(struct sz_txn *txn)
 {
     /* A hit takes less than the clock is worth reading for: it counts with the turn's time. */
     txn->identified = txn->token_layer == 1 ? sz_loop_now(txn->worker->loop) : sz_loop_tick(txn->worker->loop);
+    enum sz_reason reason = sz_revoked(txn);
+    if (SZ_UNLIKELY(reason != SZ_REASON_allowed))
+        return refuse_known(txn, reason);
     if (!issuer_accepted(txn))
         return sz_refuse(txn, SZ_REASON_wrong_issuer);
     if (!audience_accepted(txn))
@@ -124,6 +135,23 @@ static enum sz_step ask_if_accepted(struct sz_txn *txn, int issuer)
     return sz_refuse(txn, SZ_REASON_wrong_issuer);
 }
 
+/* Revoked facts are not kept: what revokes them may come to an end before they do. */
+static enum sz_step keep(struct sz_txn *txn, struct sz_wall wall)
+{
+    const struct sz_gate *gate = txn->worker->gate;
+    struct sz_mono now = sz_loop_now(txn->worker->loop);
+    struct sz_span ttl = sz_fact_ttl(gate, &txn->snapshot->conf->cache, SZ_CREDENTIAL_JWT);
+    struct sz_mono until = sz_fact_end(now, wall, ttl, txn->identity->exp);
+    uint64_t sequence = sz_revocation_sequence(gate->news); /* before the look */
+    txn->identity->revocation = 0;
+    if (sz_identity_revoked(gate, txn->snapshot, txn->identity, 0, txn->token, 0))
+        return refuse_known(txn, SZ_REASON_revoked_token);
+    txn->identity->revocation = sequence;
+    if (until.us > now.us)
+        (void)sz_token_cache_put(gate->tokens, txn->fingerprint, txn->identity, now, until);
+    return judge(txn);
+}
+
 static enum sz_step verify(struct sz_txn *txn)
 {
     struct sz_verified verified;
@@ -136,12 +164,8 @@ static enum sz_step verify(struct sz_txn *txn)
         return missing_key(txn, &verified);
     if (verified.reason != SZ_REASON_allowed)
         return reject(txn, &verified, SZ_NEVER);
-    struct sz_mono now = sz_loop_now(txn->worker->loop);
-    struct sz_mono until = sz_fact_end(now, wall, txn->snapshot->conf->cache.ttl, txn->identity->exp);
-    if (until.us > now.us)
-        (void)sz_token_cache_put(txn->worker->gate->tokens, txn->fingerprint, txn->identity, now, until);
     txn->token_layer = 3;
-    return judge(txn);
+    return keep(txn, wall);
 }
 
 static enum sz_step verify_in_turn(struct sz_txn *txn)

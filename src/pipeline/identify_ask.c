@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "pipeline/identify.h"
+#include "pipeline/revoked.h"
 
 int sz_opaque_issuer(const struct sz_txn *txn)
 {
@@ -31,6 +32,7 @@ struct question { /* the work of one flight; on the loop that began it */
     struct sz_snapshot *snapshot; /* counted */
     struct sz_gate *gate;
     struct sz_fingerprint fingerprint;
+    uint64_t token_name; /* what revocations know it by */
     int issuer;
 };
 
@@ -47,7 +49,8 @@ static void finish_identity(struct sz_flight **lead, const struct sz_identity *i
 static void keep_identity(const struct question *q, const struct sz_identity *id)
 {
     struct sz_mono now = sz_loop_now(q->op.loop);
-    struct sz_mono until = sz_fact_end(now, sz_loop_wall(q->op.loop), q->snapshot->conf->cache.ttl_opaque, id->exp);
+    struct sz_span ttl = sz_fact_ttl(q->gate, &q->snapshot->conf->cache, SZ_CREDENTIAL_OPAQUE);
+    struct sz_mono until = sz_fact_end(now, sz_loop_wall(q->op.loop), ttl, id->exp);
     if (until.us > now.us)
         (void)sz_token_cache_put(q->gate->tokens, q->fingerprint, id, now, until);
 }
@@ -59,12 +62,26 @@ static void keep_rejection(const struct question *q, enum sz_reason reason)
                         sz_after(now, q->snapshot->conf->cache.negative_ttl));
 }
 
+/* The provider says yes; we may know better. */
+static void finish_known(struct question *q, const struct sz_identity *said)
+{
+    struct sz_identity id;
+    uint64_t sequence = sz_revocation_sequence(q->gate->news); /* before the look */
+    if (sz_identity_revoked(q->gate, q->snapshot, said, 0, SZ_NONE, q->token_name)) {
+        sz_flight_finish(&q->lead, SZ_REASON_revoked_token, SZ_NONE);
+        return;
+    }
+    memcpy(&id, said, sz_identity_size(said));
+    id.revocation = sequence;
+    keep_identity(q, &id);
+    finish_identity(&q->lead, &id);
+}
+
 static void on_answer(struct sz_token_op *op, const struct sz_token_answer *answer)
 {
     struct question *q = SZ_CONTAINER(op, struct question, op);
     if (answer->reason == SZ_REASON_allowed) {
-        keep_identity(q, answer->identity);
-        finish_identity(&q->lead, answer->identity);
+        finish_known(q, answer->identity);
     } else if (answer->reason == SZ_REASON_identity_unavailable) { /* never kept */
         struct sz_span retry = answer->retry_after;
         if (retry.us == 0)
@@ -89,6 +106,7 @@ static void ask(struct sz_txn *txn, int issuer, struct sz_flight *lead)
     q->snapshot = txn->snapshot;
     q->gate = txn->worker->gate;
     q->fingerprint = txn->fingerprint;
+    q->token_name = sz_token_name(txn->token);
     q->issuer = issuer;
     sz_snapshot_ref(q->snapshot);
     struct sz_mono deadline = sz_after(now, txn->snapshot->conf->limits.request_timeout);

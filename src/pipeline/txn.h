@@ -28,6 +28,7 @@
 #include "subzero/loop.h"
 #include "subzero/reason.h"
 #include "subzero/redis.h"
+#include "subzero/revocation.h"
 #include "subzero/router.h"
 #include "subzero/threat.h"
 
@@ -197,6 +198,8 @@ struct sz_gate {
     struct sz_reject_cache *rejects;
     struct sz_decisions *decisions; /* NULL: none are kept */
     struct sz_limiter *limiter;
+    struct sz_revocations *revocations; /* owned; never NULL */
+    const struct sz_revocation_news *news;
     struct sz_flights *key_flights;   /* one per source of keys that is waited for */
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
     struct sz_threat *threat;
@@ -227,7 +230,10 @@ void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot);
 /* The snapshot new requests get.  Borrowed, own thread, until the next swap. */
 struct sz_snapshot *sz_worker_snapshot(struct sz_worker *worker);
 
+/* With a small set of revocations that is kept nowhere. */
 int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf) SZ_MUST_CHECK;
+/* Instead of it; takes it over.  Before there are workers. */
+void sz_gate_revocations(struct sz_gate *gate, struct sz_revocations *revocations);
 void sz_gate_fini(struct sz_gate *gate);
 /* A snapshot is about to be used, by nobody yet: its relation checks go through this gate's decision cache. */
 void sz_gate_adopt(struct sz_gate *gate, struct sz_snapshot *snapshot);

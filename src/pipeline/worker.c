@@ -81,6 +81,7 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
     /* Whoever waits is a request in flight: limits.max_in_flight bounds them before these figures do. */
     gate->key_flights =
         sz_flights_new(&(struct sz_flights_conf){.flights = 1024, .waiters = 1000000, .result = 0, .age = SZ_SEC(60)});
+    sz_gate_revocations(gate, sz_revocations_new(1024, SZ_NONE, (struct sz_wall){0}, NULL));
     register_series(gate);
     gate->token_flights = sz_flights_new(&(struct sz_flights_conf){
         .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_identity), .age = SZ_SEC(60)});
@@ -96,8 +97,16 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
     return -error;
 }
 
+void sz_gate_revocations(struct sz_gate *gate, struct sz_revocations *revocations)
+{
+    sz_revocations_free(&gate->revocations);
+    gate->revocations = revocations;
+    gate->news = sz_revocations_news(revocations);
+}
+
 void sz_gate_fini(struct sz_gate *gate)
 {
+    sz_revocations_free(&gate->revocations);
     sz_token_cache_free(&gate->tokens);
     sz_reject_cache_free(&gate->rejects);
     sz_limiter_free(&gate->limiter);

@@ -85,7 +85,6 @@ Test(mistakes, keys)
         {"rate_limits: {}\n", 1, 14, "is empty"},
         {"tracing: {}\n", 1, 1, "not available in this version"},
         {"anonymous: {}\n", 1, 1, "not available in this version"},
-        {"revocation: {}\n", 1, 1, "not available in this version"},
         {"audit: {}\n", 1, 1, "not available in this version"},
         {"tracing: {}\n", 1, 1, "not available in this version"},
         {"fga: {mode: remote}\n", 1, 6, "this mode needs 'model_id'"},
@@ -101,7 +100,6 @@ Test(mistakes, keys)
         {FGA_REMOTE "client_id: a\n  token_file: /dev/null\n", 6, 3, "'token_file' beside 'client_id'"},
         {FGA_REMOTE "changes: {poll: 20s}\n", 5, 3, "'max_lag' is shorter than 'poll'"},
         {"cache: {l2: {ttl: 1s}}\n", 1, 9, "'l2' (verified tokens in Redis) is not available"},
-        {"issuers: {a: {backchannel_logout: {}}}\n", 1, 15, "is not available"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check(cases[i].text, &cases[i], 0);
@@ -198,6 +196,14 @@ Test(mistakes, issuers_and_upstreams)
         {"issuers: {a: {audiences: [x]}}\n", 1, 11, "an issuer needs 'issuer'"},
         {"issuers: {a: {issuer: x}}\n", 1, 11, "an issuer needs 'audiences'"},
         {"issuers: {a: {issuer: x, audiences: [x]}}\n", 1, 15, "has no keys"},
+        {"issuers: {a: {issuer: \"https://x\", audiences: [x], backchannel_logout: {path: logout}}}\n", 1, 0,
+         "'path' is 'logout'"},
+        {"issuers: {a: {issuer: \"https://x\", audiences: [x], backchannel_logout: {path: /a?b}}}\n", 1, 0,
+         "'path' is '/a?b'"},
+        {"issuers: {a: {issuer: \"https://x\", audiences: [\"*\"], backchannel_logout: {path: /out}}}\n", 1, 0,
+         "add 'client_ids'"},
+        {"revocation: {capacity: 0}\n", 1, 24, "'capacity' is"},
+        {"revocation: {on_store_failure: ignore}\n", 1, 32, "open"},
         {"issuers: {a: {issuer: \"\", audiences: [x]}}\n", 1, 23, "'issuer' is empty"},
         {"issuers: {a: {issuer: x, audiences: []}}\n", 1, 37, "'audiences' is empty"},
         {"issuers: {a: {issuer: x, audiences: }}\n", 1, 37, "'audiences' is empty"},

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "subzero/crypto.h"
+#include "subzero/revocation.h"
 #include "unit/fga/issuer_world.h"
 
 TestSuite(claims);
@@ -226,9 +227,10 @@ Test(claims, the_identity_holds_what_was_verified)
                                                             "ce")));
     cr_expect(sz_eq(sz_identity_text(&id, id.client), SZ_S("app")));
     cr_expect(sz_eq(sz_identity_text(&id, id.tenant), SZ_S("42")));
-    cr_expect_eq(id.jti, sz_issuer_claim_hash(id.issuer, SZ_S("jti"), SZ_S("j")));
-    cr_expect_neq(id.jti, sz_issuer_claim_hash(id.issuer, SZ_S("sid"), SZ_S("j")));
-    cr_expect_neq(id.jti, sz_issuer_claim_hash(id.issuer + 1u, SZ_S("jti"), SZ_S("j")));
+    const struct sz_slice iss = SZ_S("https://issuer.test/");
+    cr_expect_eq(id.jti, sz_revocation_name(SZ_REVOKE_JTI, iss, SZ_S("j")));
+    cr_expect_neq(id.jti, sz_revocation_name(SZ_REVOKE_SID, iss, SZ_S("j")));
+    cr_expect_neq(id.jti, sz_revocation_name(SZ_REVOKE_JTI, SZ_S("https://issuer.tes"), SZ_S("t/j")));
     struct sz_claim role = sz_identity_claim(&id, 0), groups = sz_identity_claim(&id, 1),
                     level = sz_identity_claim(&id, 2);
     cr_expect(role.type == SZ_CLAIM_STRING && sz_eq(role.text, SZ_S("boss")));

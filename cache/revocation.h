@@ -1,0 +1,96 @@
+/*
+ * The set of revocations behind subzero/revocation.h, as its parts see it:
+ *
+ *   revocation.c        records, operations, forgetting                 the service thread
+ *   revocation_index.c  what requests ask                               written by it, read by all
+ *   revocation_save.c   writing to disk, on a thread of its own
+ *   revocation_file.c   the file
+ *   revocation_redis.c  telling and hearing the other instances
+ */
+#ifndef SZ_CACHE_REVOCATION_H
+#define SZ_CACHE_REVOCATION_H
+
+#include <pthread.h>
+
+#include "cache/revocation_file.h"
+#include "cache/revocation_index.h"
+#include "subzero/loop.h"
+
+enum sz_revocation_saved { SZ_SAVE_DIRTY, SZ_SAVE_WRITING, SZ_SAVE_DONE };
+
+struct sz_revocation_record {
+    struct sz_revocation r;
+    uint8_t saved;   /* enum sz_revocation_saved */
+    bool published;  /* Redis has it as it is here */
+    bool publishing; /* under way */
+    uint32_t sync;   /* the last whole look at Redis that saw it */
+    uint64_t number; /* under which Redis has it; 0: unknown */
+};
+
+struct sz_revocation_save {
+    struct sz_revocation_file file; /* the thread's while busy */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    bool started, busy, stop; /* busy: the service thread's view */
+    bool todo;                /* the lock's */
+    bool replace;
+    uint32_t batch[SZ_REVOCATION_BATCH]; /* positions of what is being appended */
+    size_t batch_n;
+    struct sz_buf bytes;
+    int rc;
+    struct sz_text why;
+    struct sz_msg done;
+    size_t written; /* records in the file, dead ones too */
+    struct sz_mono again;
+};
+
+struct sz_revocations {
+    _Alignas(SZ_CACHE_LINE) struct sz_revocation_news news;
+    _Alignas(SZ_CACHE_LINE) struct sz_revocation_index index;
+
+    struct sz_loop *loop; /* NULL: not started */
+    struct sz_revocation_record *v;
+    size_t n, room, capacity;
+    uint32_t *map; /* open addressing: position + 1 by digest */
+    size_t map_mask;
+    uint32_t *dirty; /* positions to be written, in any order, some perhaps twice */
+    size_t dirty_n, dirty_room;
+
+    struct sz_revocation_op *ops;
+    size_t ops_n;
+    struct sz_defer settle;
+    struct sz_timer tick;
+    struct sz_mono sweep_at;
+    bool full;
+    struct sz_text fault;
+    bool disk;
+    struct sz_revocation_save save;
+    struct sz_revocation_shared *shared; /* NULL: no Redis */
+};
+
+enum sz_revocation_change { SZ_CHANGE_NONE, SZ_CHANGE_DONE, SZ_CHANGE_FULL };
+
+/* Applies one: the index first, then the news.  *at: its position. */
+enum sz_revocation_change sz_revocation_apply(struct sz_revocations *set, const struct sz_revocation *r, size_t *at);
+/* What one record has come to may end operations: looks at them in this turn. */
+void sz_revocation_settle(struct sz_revocations *set);
+
+/* ---- revocation_save.c ------------------------------------------------------------------------------------------- */
+
+void sz_revocation_dirty(struct sz_revocations *set, size_t at);
+void sz_revocation_save_kick(struct sz_revocations *set);
+/* Waits for the write under way; what is left is then written here. */
+void sz_revocation_save_stop(struct sz_revocations *set);
+
+/* ---- revocation_redis.c ------------------------------------------------------------------------------------------ */
+
+void sz_revocation_shared_kick(struct sz_revocations *set);
+void sz_revocation_shared_stop(struct sz_revocations *set);
+/* Nothing of it is under way with Redis that knows records by their position. */
+bool sz_revocation_shared_idle(const struct sz_revocations *set);
+/* These numbers are of records that have ended. */
+void sz_revocation_shared_forget(struct sz_revocations *set, uint64_t number);
+void sz_revocation_shared_look(const struct sz_revocations *set, struct sz_revocations_look *out);
+
+#endif
