@@ -340,6 +340,34 @@ struct sz_conf_log {
     int level;       /* enum sz_log_level */
 };
 
+enum sz_durability { SZ_DURABILITY_NONE, SZ_DURABILITY_INTERVAL, SZ_DURABILITY_ALWAYS };
+struct sz_conf_retain { /* oldest segments go first; the one being written never */
+    uint32_t files;
+    uint64_t size;
+    struct sz_span age;
+};
+struct sz_conf_audit {
+    struct sz_slice path; /* the journal's directory, absolute; absent: no journal */
+    uint32_t sample;      /* allowed requests: 1 of so many; 0: none */
+    bool required;        /* no request is allowed before its record is committed */
+    bool paths;           /* canonical paths are recorded */
+    enum sz_durability durability;
+    struct sz_span sync_interval;
+    uint64_t rotate_size;
+    struct sz_span rotate_age;
+    struct sz_conf_retain retain, denied; /* denied: the share of unauthenticated denials */
+    struct sz_secret key;                 /* an Ed25519 JWK that signs checkpoints */
+    uint32_t checkpoint_records;
+    struct sz_span checkpoint_interval;
+    struct sz_slice anchor, anchor_command; /* where the heads go besides: a file; a program */
+    bool pseudonyms;
+    struct sz_secret pseudonym_key;
+    uint64_t free_space; /* below it a warning */
+    uint64_t scan_bytes; /* of a page */
+    bool to_stdout;
+    struct sz_slice syslog; /* "/dev/log", or an address:port that takes UDP; absent: none */
+};
+
 /* The scopes and claims that the configuration mentions, in configuration order. */
 struct sz_vocabulary {
     struct sz_strings scopes; /* at most SZ_SCOPES_MAX */
@@ -450,6 +478,7 @@ struct sz_conf {
     const struct sz_conf_route *routes;
     size_t routes_n;
     struct sz_conf_log log;
+    struct sz_conf_audit audit;
     struct {
         bool on;
         struct sz_secret key; /* key_file: a private JWK or PEM; signs X-Subzero-Assertion */

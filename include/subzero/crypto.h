@@ -34,6 +34,15 @@ void sz_sha256(struct sz_slice s, uint8_t out[32]);
 void sz_sha1(struct sz_slice s, uint8_t out[20]); /* to name Redis's scripts; for nothing else */
 void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32]);
 
+/* Ed25519 (RFC 8032).  The seed is the private key as a JWK holds it in `d`. */
+struct sz_ed25519 {
+    uint8_t seed_and_public[64]; /* a secret: wiped by whoever holds it */
+};
+void sz_ed25519_from_seed(const uint8_t seed[32], struct sz_ed25519 *key);
+void sz_ed25519_public(const struct sz_ed25519 *key, uint8_t out[32]);
+void sz_ed25519_sign(const struct sz_ed25519 *key, struct sz_slice s, uint8_t out[64]);
+bool sz_ed25519_verify(const uint8_t public_key[32], struct sz_slice s, const uint8_t signature[64]);
+
 /*
  * Key builder: typed, length-prefixed fields so that no two different field lists
  * give the same bytes.  A cache key is the keyed hash of such a buffer.

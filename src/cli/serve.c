@@ -162,6 +162,14 @@ static int drop(struct sz_server *server, const struct sz_conf *conf, struct sz_
     return rc < 0 ? rc : 0;
 }
 
+/* After the process is whom it will be: the directory must be that user's. */
+static int open_audit(struct sz_server *server, const struct sz_conf *conf, struct sz_text *why)
+{
+    if (conf->audit.path.p == NULL)
+        sz_log(SZ_LOG_INFO, "audit", "the audit journal is off: 'audit.path' turns it on");
+    return sz_audit_open(&conf->audit, &server->gate.audit, why);
+}
+
 static void on_ready(struct sz_server *server)
 {
     for (size_t i = 0; i < server->listeners_n; i++) {
@@ -188,6 +196,8 @@ static int run(struct serve *s, struct sz_snapshot *snapshot, struct sz_conf_sou
     int rc = sz_server_bind(s->server, s->options.demo ? &s->demo.upstream : NULL, &why);
     if (rc == 0)
         rc = drop(s->server, conf, &why);
+    if (rc == 0)
+        rc = open_audit(s->server, conf, &why);
     if (rc == 0)
         rc = sz_server_run(s->server, on_ready, &why);
     sz_log_stop();

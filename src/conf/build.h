@@ -36,6 +36,7 @@ void sz_build_api(struct sz_builder *b, const struct sz_raw_listener *raw, struc
 void sz_build_admin(struct sz_builder *b);
 void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, assertion */
 void sz_build_redis(struct sz_builder *b);   /* after the process: it counts the workers */
+void sz_build_audit(struct sz_builder *b);
 void sz_build_issuers(struct sz_builder *b);
 void sz_build_fga(struct sz_builder *b);
 /* A url that a provider may be asked at; false after a mistake. */

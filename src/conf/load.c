@@ -39,6 +39,7 @@ static void build(struct sz_loader *l, const struct sz_raw_conf *raw, struct sz_
     sz_build_process(&b);
     sz_build_redis(&b);
     sz_build_fga(&b);
+    sz_build_audit(&b);
     sz_build_listeners(&b);
     sz_build_admin(&b);
     sz_build_issuers(&b);

@@ -247,6 +247,43 @@ struct sz_raw_assertion {
     struct sz_slice issuer;
 };
 
+struct sz_raw_rotate {
+    struct sz_raw_head head;
+    uint64_t size;
+    struct sz_span age;
+};
+struct sz_raw_denied {
+    struct sz_raw_head head;
+    struct sz_conf_retain out;
+};
+struct sz_raw_retain {
+    struct sz_raw_head head;
+    struct sz_conf_retain out;
+    struct sz_raw_denied denied;
+};
+struct sz_raw_checkpoint {
+    struct sz_raw_head head;
+    uint32_t records;
+    struct sz_span interval;
+};
+struct sz_raw_audit_query {
+    struct sz_raw_head head;
+    uint64_t scan_bytes;
+};
+struct sz_raw_audit {
+    struct sz_raw_head head;
+    struct sz_slice path, allowed, anchor, anchor_command, syslog;
+    bool required, paths, pseudonyms, to_stdout;
+    int durability;
+    struct sz_span sync_interval;
+    struct sz_raw_rotate rotate;
+    struct sz_raw_retain retain;
+    struct sz_raw_checkpoint checkpoint;
+    struct sz_raw_audit_query query;
+    struct sz_raw_secret key, pseudonym_key;
+    uint64_t free_space;
+};
+
 struct sz_raw_conf {
     struct sz_raw_head head;
     struct sz_raw_list listen; /* sz_raw_listener */
@@ -266,6 +303,7 @@ struct sz_raw_conf {
     struct sz_raw_list rate_limits; /* sz_raw_rate_limit */
     struct sz_raw_list upstreams;   /* sz_raw_upstream */
     struct sz_raw_list routes;      /* sz_raw_route */
+    struct sz_raw_audit audit;
     struct sz_secret_note *secrets;
 };
 

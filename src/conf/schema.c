@@ -16,6 +16,10 @@
     {                                                                                \
         .name = key, .type = SZ_F_BOOL, AT(member), .def = d, .max = 1, .help = text \
     }
+#define FLAG(key, member, fl, d, text)                                                            \
+    {                                                                                             \
+        .name = key, .type = SZ_F_BOOL, AT(member), .flags = fl, .def = d, .max = 1, .help = text \
+    }
 #define NUMBER(kind, key, member, fl, d, lo, hi, text)                                                   \
     {                                                                                                    \
         .name = key, .type = kind, AT(member), .flags = fl, .def = d, .min = lo, .max = hi, .help = text \
@@ -695,6 +699,88 @@ static const struct sz_field route_fields[] = {
 static const struct sz_object route_object = {"a route", sizeof(ROW_AT), route_fields};
 #undef ROW_AT
 
+/* ---- audit ------------------------------------------------------------------------------------------------------- */
+
+static const struct sz_choice durabilities[] = {{"none", SZ_DURABILITY_NONE, false},
+                                                {"interval", SZ_DURABILITY_INTERVAL, false},
+                                                {"always", SZ_DURABILITY_ALWAYS, false},
+                                                {NULL, 0, false}};
+
+#define ROW_AT struct sz_raw_rotate
+static const struct sz_field rotate_fields[] = {
+    SIZE("size", size, RESTART, "64MB", KIB(64), MIB(1024), "largest segment"),
+    SPAN("age", age, RESTART, "24h", SEC(1), SEC(86400) * 366, "a segment that is older is ended by the next record"),
+    END};
+static const struct sz_object rotate_object = {"audit.rotate", sizeof(ROW_AT), rotate_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_denied
+static const struct sz_field denied_fields[] = {
+    COUNT("files", out.files, RESTART, "8", 2, 1024, "segments kept, the one being written included"),
+    SIZE("size", out.size, RESTART, "512MB", KIB(128), MIB(1024) * 1024, "bytes kept"),
+    SPAN("age", out.age, RESTART, "30d", SEC(1), SEC(86400) * 3660, "how long a segment is kept after its last record"),
+    END};
+static const struct sz_object denied_object = {"audit.retain.denied", sizeof(ROW_AT), denied_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_retain
+static const struct sz_field retain_fields[] = {
+    COUNT("files", out.files, RESTART, "32", 2, 1024, "segments kept, the one being written included"),
+    SIZE("size", out.size, RESTART, "2GB", KIB(128), MIB(1024) * 1024, "bytes kept"),
+    SPAN("age", out.age, RESTART, "90d", SEC(1), SEC(86400) * 3660, "how long a segment is kept after its last record"),
+    OBJECT("denied", denied, 0, denied_object,
+           "the share of denials without a validated identity, in segments of their own"),
+    END};
+static const struct sz_object retain_object = {"audit.retain", sizeof(ROW_AT), retain_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_checkpoint
+static const struct sz_field checkpoint_fields[] = {
+    COUNT("records", records, RESTART, "10000", 1, 100000000, "a checkpoint after so many records ..."),
+    SPAN("interval", interval, RESTART, "60s", MS(100), SEC(86400), "... or after so long, when there are new ones"),
+    END};
+static const struct sz_object checkpoint_object = {"audit.checkpoint", sizeof(ROW_AT), checkpoint_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_audit_query
+static const struct sz_field audit_query_fields[] = {
+    SIZE("scan_bytes", scan_bytes, RESTART, "8MiB", KIB(64), MIB(1024),
+         "what one page of `GET /audit` reads at most; it says when it stopped early"),
+    END};
+static const struct sz_object audit_query_object = {"audit.query", sizeof(ROW_AT), audit_query_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_audit
+static const struct sz_field audit_fields[] = {
+    TEXT("path", path, RESTART, NULL,
+         "directory of the journal (mode 0700, ours; made when it is missing). Without it there is no journal"),
+    TEXT("allowed", allowed, 0, "all",
+         "which allowed requests are recorded: `all`, `none`, or `1/N` of them; denials always are"),
+    FLAG("required", required, RESTART, "false",
+         "no request is allowed before its record is committed as `durability` says; 503 `audit_unavailable` when it "
+         "cannot be"),
+    BOOL("paths", paths, "true", "record canonical paths (without their query)"),
+    ENUM(
+        "durability", durability, RESTART, "interval", durabilities,
+        "when records are synced: left to the system, every `sync_interval`, or before each group counts as committed"),
+    SPAN("sync_interval", sync_interval, RESTART, "100ms", MS(1), SEC(60), "with `durability: interval`"),
+    OBJECT("rotate", rotate, 0, rotate_object, "when a segment ends"),
+    OBJECT("retain", retain, 0, retain_object, "how much is kept"),
+    SECRET("key_file", key, RESTART, "private Ed25519 JWK that signs checkpoints: `subzero key new --jwk EdDSA`"),
+    OBJECT("checkpoint", checkpoint, 0, checkpoint_object, "how often the heads are written down"),
+    TEXT("anchor", anchor, RESTART, NULL,
+         "file, best on another disk, to which every checkpoint is appended: a tail cut off then shows"),
+    FILE_("anchor_command", anchor_command, RESTART, "program that gets every checkpoint on its standard input"),
+    FLAG("pseudonyms", pseudonyms, RESTART, "false", "record keyed hashes in place of subjects and addresses"),
+    SECRET("pseudonym_key_file", pseudonym_key, RESTART, "with `pseudonyms`: file with their key: `subzero key new`"),
+    SIZE("free_space", free_space, RESTART, "256MiB", 0, MIB(1024) * 1024, "less free space than this is warned about"),
+    OBJECT("query", query, 0, audit_query_object, "reading"),
+    LATER("stdout", "the same records on standard output"),
+    LATER("syslog", "the same records to syslog"),
+    END};
+static const struct sz_object audit_object = {"audit", sizeof(ROW_AT), audit_fields};
+#undef ROW_AT
+
 /* ---- the root ---------------------------------------------------------------------------------------------------- */
 
 #define ROW_AT struct sz_raw_conf
@@ -719,11 +805,11 @@ static const struct sz_field root_fields[] = {
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
     MAP("rate_limits", rate_limits, 0, 1024, rate_limit_object, "limits that routes name"),
+    OBJECT("audit", audit, 0, audit_object, "the audit journal; off without `path`"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
     LATER("anonymous", "limits for clients without a token"),
-    LATER("audit", "the audit journal"),
     LATER("tracing", "OpenTelemetry"),
     END};
 #undef ROW_AT

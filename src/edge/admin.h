@@ -21,6 +21,9 @@ struct sz_admin_call {
 };
 void sz_admin_send(struct sz_admin_call *call, unsigned status, const char *type, struct sz_slice body);
 
+/* An admin action that was done, on record: `action` such as "cache.flush", object on what. */
+void sz_admin_record(struct sz_admin_call *call, const char *action, struct sz_slice object);
+
 /* The pages (admin_pages.c, admin_health.c, admin_cache.c). */
 void sz_admin_livez(struct sz_admin_call *call);
 void sz_admin_readyz(struct sz_admin_call *call);

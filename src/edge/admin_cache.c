@@ -53,6 +53,7 @@ void sz_admin_cache_flush(struct sz_admin_call *call)
     sz_reject_cache_flush(gate->rejects);
     if (gate->decisions != NULL)
         sz_decisions_flush(gate->decisions);
+    sz_admin_record(call, "cache.flush", SZ_S("l1"));
     sz_log(SZ_LOG_INFO, "admin", "caches flushed");
     sz_admin_send(call, 200, "application/json", SZ_S("{\"flushed\":[\"l1\"]}\n"));
 }

@@ -107,6 +107,8 @@ void sz_admin_health(struct sz_admin_call *call)
     ok = add_tls(&parts, server) && ok;
     ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
     add_edge(&parts, server);
+    sz_buf_printf(&parts, ",");
+    ok = sz_audit_health(server->gate.audit, &parts) && ok;
     add_notes(&parts, server);
     sz_buf_printf(&body, "{\"status\":\"%s\",\"version\":\"%s\",\"uptime_seconds\":%lld,", ok ? "ok" : "degraded",
                   SZ_VERSION, (long long)(sz_between(server->started, sz_mono_read()).us / 1000000));

@@ -132,6 +132,16 @@ static void shorten_facts(struct sz_server *server, const struct sz_conf *next)
         sz_decisions_flush(server->gate.decisions);
 }
 
+static void record(struct sz_server *server, bool taken, struct sz_slice why)
+{
+    struct sz_audit_event e = {.kind = SZ_AUDIT_RELOAD, .config = server->current->conf->version};
+    e.text[SZ_AUDIT_ACTION] = SZ_S("config.reload");
+    e.text[SZ_AUDIT_OBJECT] = server->current->conf->source;
+    e.text[SZ_AUDIT_RESULT] = taken ? SZ_S("ok") : SZ_S("refused");
+    e.text[SZ_AUDIT_DETAIL] = why;
+    (void)sz_audit_note(server->gate.audit, &e); /* a full queue counts its own losses */
+}
+
 static void take(struct sz_server *server, struct job *job)
 {
     shorten_facts(server, job->snapshot->conf);
@@ -146,6 +156,7 @@ static void take(struct sz_server *server, struct job *job)
     server->tls = job->tls;
     sz_cert_watch_follow(server);
     sz_upstream_tls_unref(job->upstream_tls);
+    record(server, true, SZ_NONE);
     sz_log(SZ_LOG_INFO, "conf", "configuration reloaded from %.*s", SZ_FMT(server->current->conf->source));
 }
 
@@ -160,6 +171,7 @@ static void keep_old(struct sz_reloader *reloader, struct job *job)
     sz_text_set(&reloader->why, "%.*s", SZ_FMT(first.n > 0 ? sz_buf_slice(&first) : SZ_S("it could not be loaded")));
     sz_buf_fini(&first);
     sz_tls_set_unref(job->tls);
+    record(reloader->server, false, sz_cstr(reloader->why.s));
     sz_log(SZ_LOG_ERROR, "conf", "the new configuration has mistakes; the old one stays in force");
 }
 

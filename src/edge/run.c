@@ -55,6 +55,7 @@ static void *worker_main(void *arg)
 /* Something will not end: the promise of limits.drain goes before it. */
 static void end_now(void)
 {
+    sz_audit_flush(service.server->gate.audit);
     sz_log_stop();
     _exit(0);
 }
@@ -98,10 +99,12 @@ static void on_signal(void *arg, int fd, unsigned events)
     struct signalfd_siginfo info;
     (void)events;
     while (read(fd, &info, sizeof(info)) == sizeof(info)) {
-        if (info.ssi_signo != SIGHUP)
+        if (info.ssi_signo != SIGHUP) {
             sz_server_drain(server);
-        else if (!sz_server_draining(server))
+        } else if (!sz_server_draining(server)) {
+            sz_audit_reopen(server->gate.audit);
             sz_reload_start(server->reloader);
+        }
     }
 }
 
@@ -168,7 +171,11 @@ static int make_threads(struct sz_server *server, struct sz_upstream_tls *upstre
         sz_proxy_pools_configure(server->threads[i]->pools, server->current->conf, upstream_tls);
         sz_tls_thread_swap(server->threads[i], server->tls);
     }
-    return rc != 0 ? rc : sz_thread_init(server->service, server, server->threads_n, false);
+    if (rc == 0)
+        rc = sz_thread_init(server->service, server, server->threads_n, false);
+    if (rc == 0)
+        server->audit_port = sz_audit_port_open(server->gate.audit, server->service->loop);
+    return rc;
 }
 
 static int start_providers(struct sz_server *server, struct sz_text *why)
@@ -222,6 +229,7 @@ static void end(struct sz_server *server)
     sz_watch_free(&service.watch);
     close(service.signals);
     sz_providers_free(&server->providers);
+    sz_audit_port_close(&server->audit_port);
     sz_thread_fini(server->service);
     free(server->service);
     server->service = NULL;

@@ -66,6 +66,7 @@ void sz_server_free(struct sz_server **serverp)
         sz_reloader_free(&server->reloader);
         sz_addr_count_free(&server->addresses);
         sz_gate_fini(&server->gate);
+        sz_audit_close(&server->gate.audit); /* after everybody who records, before the configuration it reads */
     }
     sz_tls_set_unref(server->tls);
     sz_snapshot_unref(server->current);

@@ -70,6 +70,7 @@ struct sz_server {
     struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
     struct sz_providers *providers;              /* the service thread's */
     bool keys_seen;                              /* once ready, an outage of a provider does not make it unready */
+    struct sz_audit_port *audit_port;            /* the service thread's, for admin writes; NULL: no journal */
     struct sz_mono started;
 
     /* for /health: what is not as it should be, told once at the start */

@@ -27,6 +27,13 @@ int sz_ring_map(struct sz_ring *ring)
     return 0;
 }
 
+void sz_ring_unmap(struct sz_ring *ring)
+{
+    if (ring->bytes != NULL)
+        munmap(ring->bytes, SZ_RING_SIZE);
+    ring->bytes = NULL;
+}
+
 bool sz_ring_push(struct sz_ring *ring, struct sz_slice s)
 {
     SZ_ASSERT(s.n >= 1 && s.n <= SZ_RING_SIZE / 4);

@@ -34,6 +34,7 @@ static inline size_t sz_ring_used(struct sz_ring *ring)
 }
 
 int sz_ring_map(struct sz_ring *ring) SZ_MUST_CHECK; /* no-op when mapped; negative errno */
+void sz_ring_unmap(struct sz_ring *ring);            /* nobody uses it any more */
 
 /* The reader: a place to read on from. */
 struct sz_ring_view {

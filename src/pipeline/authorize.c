@@ -128,6 +128,15 @@ static enum sz_reason reason_of(const struct sz_authz_answer *answer)
     return SZ_REASON_authz_unavailable;
 }
 
+/* For the journal alone.  With pseudonyms the user stays out of it. */
+static void remember(struct sz_txn *txn, const struct sz_tuple_key *key)
+{
+    if (txn->worker->gate->audit == NULL)
+        return;
+    txn->relation = sz_pool_printf(txn->pool, "%.*s#%.*s@%.*s", SZ_FMT(key->object), SZ_FMT(key->relation),
+                                   SZ_FMT(txn->snapshot->conf->audit.pseudonyms ? SZ_S("*") : key->user));
+}
+
 /* Asks check_at.  False: parked until on_done. */
 static bool ask(struct sz_txn *txn, enum sz_reason *reason)
 {
@@ -136,6 +145,7 @@ static bool ask(struct sz_txn *txn, enum sz_reason *reason)
     if (*reason != SZ_REASON_allowed)
         return true;
     txn->checked = true;
+    remember(txn, &check.key);
     txn->op = (struct sz_authz_op){.on_done = on_done, .http = txn->worker->http};
     int rc = sz_authz_start(txn->snapshot->authz, txn->worker->loop, &check, txn->deadline, &txn->op);
     txn->op_started = rc == 0;

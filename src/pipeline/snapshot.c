@@ -6,6 +6,8 @@
 
 #include "pipeline/plan.h"
 #include "pipeline/threat_lists.h"
+#include "subzero/audit.h"
+#include "subzero/crypto.h"
 #include "subzero/prefixes.h"
 
 static void destroy(struct sz_snapshot *s)
@@ -64,6 +66,20 @@ static int load_assertion(struct sz_snapshot *s, struct sz_mistakes *m)
     return -EINVAL;
 }
 
+/* Read again by the journal when it opens; here so that a mistake is named like all others. */
+static int check_audit_key(struct sz_snapshot *s, struct sz_mistakes *m)
+{
+    struct sz_ed25519 key;
+    struct sz_text why;
+    if (!s->conf->audit.key.set)
+        return 0;
+    int rc = sz_audit_key_read(s->conf->audit.key.value, &key, &why);
+    sz_wipe(&key, sizeof(key));
+    if (rc != 0)
+        sz_conf_mistake(s->conf, "audit.key_file", m, "audit.key_file: %s", why.s);
+    return rc;
+}
+
 struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
 {
     struct sz_snapshot *s = sz_xcalloc(1, sizeof(*s));
@@ -76,6 +92,7 @@ struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
     good = load_authz(s, m) == 0 && good; /* all of them, so that one run names every mistake */
     good = load_assertion(s, m) == 0 && good;
     good = sz_threat_lists_load(s->conf, &s->allowed_ranges, &s->listed_ranges, m) == 0 && good;
+    good = check_audit_key(s, m) == 0 && good;
     if (!good) {
         destroy(s);
         return NULL;

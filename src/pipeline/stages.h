@@ -55,6 +55,9 @@ void sz_address_leave(struct sz_txn *txn);
 enum sz_reason sz_limit_reason(const struct sz_txn *txn, const struct sz_conf_rate_limit **policy);
 /* authorize.c: the client left; what is being asked is not waited for. */
 void sz_authorize_cancel(struct sz_txn *txn);
+/* commit.c: the client left; and a denial before the pipeline began. */
+void sz_commit_cancel(struct sz_txn *txn);
+void sz_commit_refusal(struct sz_txn *txn);
 /*
  * forward.c: fills txn->forward (proxy listeners) or the identity headers of a decide answer; a claim that must not
  * become a header refuses (claim_mismatch).

@@ -66,6 +66,7 @@ void sz_txn_end(struct sz_txn *txn)
     sz_flight_leave(&txn->flight);
     sz_authorize_cancel(txn);
     sz_address_leave(txn);
+    sz_commit_cancel(txn);
     if (txn->identity != NULL)
         sz_wipe(txn->identity, sz_identity_size(txn->identity));
     sz_local_unref(txn->held);
@@ -74,7 +75,8 @@ void sz_txn_end(struct sz_txn *txn)
 
 void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail)
 {
-    if (txn->magic != MAGIC) {
+    bool refused = txn->magic != MAGIC;
+    if (refused) {
         begin(txn);
         txn->stage = SZ_STAGE_done;
         sz_request_id(txn);
@@ -85,6 +87,8 @@ void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned statu
     txn->decision.route = txn->match.route;
     txn->proxy = false;
     sz_answer_problem_as(txn, reason, status, detail);
+    if (refused)
+        sz_commit_refusal(txn);
 }
 
 void sz_txn_problem(struct sz_txn *txn, enum sz_reason reason, const char *detail)

@@ -20,6 +20,7 @@
 #include "pipeline/request.h"
 #include "pipeline/snapshot.h"
 #include "pipeline/target.h"
+#include "subzero/audit.h"
 #include "subzero/cache.h"
 #include "subzero/fga.h"
 #include "subzero/flight.h"
@@ -135,6 +136,7 @@ struct sz_txn {
     enum sz_reason check_fault; /* a check that could not be asked; `allowed` = none so far */
     bool checked;
     enum sz_authz_source authz_source;
+    struct sz_slice relation; /* the one asked last, as the journal records it: object#relation@user */
 
     /* decide.c: the decision; everything after reads it */
     const char *detail; /* a literal that says more to the client; NULL: the title is enough */
@@ -145,6 +147,11 @@ struct sz_txn {
     struct sz_forward forward; /* allow on a proxy listener */
     struct sz_answer answer;   /* everything else */
     bool proxy;                /* forward is what to do; else answer */
+    /* commit.c */
+    struct sz_audit_wait audit_wait; /* parked until the record is committed */
+    struct sz_timer audit_end;       /* ... or the request's deadline has come */
+    bool audit_asked, audit_committed;
+
     struct sz_headers respond; /* fields to add to any response to the client: X-Request-Id, CORS, rate limits */
 };
 
@@ -204,6 +211,7 @@ struct sz_gate {
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
     struct sz_threat *threat;
     _Atomic uint32_t threat_series[SZ_SIGNALS][SZ_THREAT_ACTION_DRY_RUN + 1]; /* handles; 0 = not registered yet */
+    struct sz_audit *audit;                                                   /* NULL: off */
     _Atomic uint32_t in_flight;
     _Atomic bool draining;
 };
@@ -216,10 +224,11 @@ struct sz_worker {
     struct sz_gate *gate;
     struct sz_local_snapshot *current;
     struct sz_verify_queue *verify;
-    struct sz_http *http;         /* asks providers; NULL: nobody is asked */
-    struct sz_redis *redis;       /* limits and revocations; NULL: no Redis */
-    struct sz_redis *redis_cache; /* the cache; the same unless cache.l2.redis names another server */
-    uint64_t request_seq;         /* request ids */
+    struct sz_http *http;             /* asks providers; NULL: nobody is asked */
+    struct sz_redis *redis;           /* limits and revocations; NULL: no Redis */
+    struct sz_redis *redis_cache;     /* the cache; the same unless cache.l2.redis names another server */
+    uint64_t request_seq;             /* request ids */
+    struct sz_audit_port *audit_port; /* NULL: no journal */
     uint8_t id_seed[8];
     uint32_t told[4096]; /* threat.c: tokens and networks told of lately */
 };

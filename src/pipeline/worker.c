@@ -35,12 +35,14 @@ void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_ga
     *worker = (struct sz_worker){.loop = loop, .index = sz_loop_index(loop), .gate = gate};
     worker->current = hold(snapshot);
     worker->verify = sz_verify_queue_new(worker, snapshot->conf->limits.verifications_queue);
+    worker->audit_port = sz_audit_port_open(gate->audit, loop);
     sz_random(worker->id_seed, sizeof(worker->id_seed));
 }
 
 void sz_worker_fini(struct sz_worker *worker)
 {
     sz_verify_queue_free(&worker->verify);
+    sz_audit_port_close(&worker->audit_port);
     sz_local_unref(worker->current);
     worker->current = NULL;
 }

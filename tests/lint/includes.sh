@@ -51,7 +51,7 @@ BEGIN {
 
     c = "assert ctype errno fenv float inttypes iso646 limits locale math setjmp signal stdalign stdarg stdatomic " \
         "stdbool stddef stdint stdio stdlib stdnoreturn string time uchar wchar wctype"
-    posix = "arpa/inet dirent fcntl fnmatch glob grp net/if netdb netinet/in netinet/tcp poll pthread pwd sched semaphore " \
+    posix = "arpa/inet dirent fcntl fnmatch glob grp net/if netdb netinet/in netinet/tcp poll pthread pwd sched spawn semaphore " \
         "strings sys/mman sys/resource sys/select sys/socket sys/stat sys/time sys/types sys/uio sys/un sys/utsname " \
         "sys/wait syslog termios unistd getopt"
     linux = "sys/epoll sys/eventfd sys/inotify sys/prctl sys/random sys/signalfd sys/sysinfo sys/timerfd sys/auxv " \

@@ -22,6 +22,15 @@ SZ_COUNTER(redis_commands,  "subzero_redis_commands_total", "result", "Redis com
 SZ_COUNTER(redis_reconnects, "subzero_redis_reconnects_total", "", "Connections to Redis that were made again after a loss")
 SZ_GAUGE(redis_connections, "subzero_redis_connections", "", "Connections to Redis, being made or made")
 SZ_COUNTER(log_lost,        "subzero_log_lines_lost_total", "", "Log lines dropped because the queue was full")
+SZ_COUNTER(audit_records,   "subzero_audit_records_total", "kind", "Records committed to the audit journal")
+SZ_COUNTER(audit_lost,      "subzero_audit_lost_total", "", "Audit records lost: the queue was full, or the disk refused")
+SZ_GAUGE(audit_queue,       "subzero_audit_queue", "", "Bytes waiting in the audit queue")
+SZ_GAUGE(audit_failing,     "subzero_audit_failing", "", "1 while the audit journal cannot be written")
+SZ_GAUGE(audit_free,        "subzero_audit_free_bytes", "", "Free space where the audit journal is")
+SZ_GAUGE(audit_segments,    "subzero_audit_segments", "stream", "Segments of the audit journal")
+SZ_GAUGE(audit_bytes,       "subzero_audit_bytes", "stream", "Bytes of the audit journal")
+SZ_COUNTER(audit_anchor_failed, "subzero_audit_anchor_failed_total", "", "Checkpoints that the anchor did not take")
+SZ_HISTOGRAM(audit_commit,  "subzero_audit_commit_seconds", "", "Time to commit a group of audit records")
 SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")
 /* clang-format on */
 #undef SZ_COUNTER
