@@ -24,6 +24,10 @@ static const struct page pages[] = {
     {"GET", "/config", SZ_ADMIN_TOKEN, sz_admin_config},
     {"GET", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_stats},
     {"DELETE", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_flush},
+    {"GET", "/threat", SZ_ADMIN_TOKEN, sz_admin_threat},
+    {"POST", "/threat/blocks", SZ_ADMIN_TOKEN, sz_admin_threat_block},
+    {"DELETE", "/threat/blocks/", SZ_ADMIN_TOKEN, sz_admin_threat_unblock},
+    {"POST", "/threat/events", SZ_ADMIN_OPEN, sz_admin_threat_event}, /* asks for a key of its own */
 };
 
 void sz_admin_send(struct sz_admin_call *call, unsigned status, const char *type, struct sz_slice body)
@@ -45,11 +49,18 @@ static bool method_fits(const struct page *page, struct sz_slice method)
     return sz_eq(method, wanted) || (sz_eq(method, SZ_S("HEAD")) && sz_eq(wanted, SZ_S("GET")));
 }
 
+/* A path that ends in "/" stands for whatever follows it. */
+static bool path_fits(const struct page *page, struct sz_slice path)
+{
+    struct sz_slice wanted = sz_cstr(page->path);
+    return wanted.p[wanted.n - 1] == '/' ? path.n > wanted.n && sz_starts_with(path, wanted) : sz_eq(path, wanted);
+}
+
 static const struct page *find(const struct sz_admin_call *call, bool *path_known)
 {
     *path_known = false;
     for (size_t i = 0; i < SZ_COUNT(pages); i++) {
-        if (!sz_eq(call->path, sz_cstr(pages[i].path)))
+        if (!path_fits(&pages[i], call->path))
             continue;
         *path_known = true;
         if (method_fits(&pages[i], call->head->method))

@@ -19,6 +19,7 @@
 #include "edge/thread.h"
 #include "edge/tls.h"
 #include "subzero/log.h"
+#include "subzero/threat_store.h"
 
 struct service { /* what only the main thread needs while it runs */
     struct sz_server *server;
@@ -200,6 +201,14 @@ static int open_revocations(struct sz_server *server, struct sz_text *why)
     return 0;
 }
 
+static int start_threat_store(struct sz_server *server, struct sz_text *why)
+{
+    struct sz_loop *loop = server->service->loop;
+    server->threat_store = sz_threat_store_new(loop, server->gate.threat, server->boot->conf->state_dir,
+                                               sz_loop_now(loop), sz_loop_wall(loop), why);
+    return server->threat_store == NULL ? -EINVAL : 0;
+}
+
 static int start_threads(struct sz_server *server)
 {
     for (unsigned i = 0; i < server->threads_n; i++) {
@@ -230,7 +239,9 @@ static void end(struct sz_server *server)
     close(service.signals);
     sz_providers_free(&server->providers);
     sz_audit_port_close(&server->audit_port);
+    sz_threat_store_stop(server->threat_store);
     sz_thread_fini(server->service);
+    sz_threat_store_free(&server->threat_store); /* calls of its admin listener may have waited for it */
     free(server->service);
     server->service = NULL;
     server->threads = NULL;
@@ -259,7 +270,7 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
     sz_mistakes_log(&mistakes);
     sz_mistakes_fini(&mistakes);
     sz_upstream_tls_unref(upstream_tls);
-    if (rc == 0 && start_providers(server, why) != 0)
+    if (rc == 0 && (start_providers(server, why) != 0 || start_threat_store(server, why) != 0))
         return -EINVAL;
     if (rc == 0)
         rc = watch_signals(server);

@@ -20,6 +20,7 @@ struct sz_edge_thread;
 struct sz_tls_set;
 struct sz_reloader;
 struct sz_cert_watch;
+struct sz_threat_store;
 
 struct sz_server_series { /* counters of the edge, registered at the start */
     struct sz_series resets, refused_limit, refused_address, refused_proxy, refused_untrusted, refused_bodies;
@@ -68,6 +69,7 @@ struct sz_server {
     struct sz_cert_watch *certs; /* NULL: nothing is watched */
     struct sz_http_shared *http;
     struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
+    struct sz_threat_store *threat_store;        /* the service thread's */
     struct sz_providers *providers;              /* the service thread's */
     bool keys_seen;                              /* once ready, an outage of a provider does not make it unready */
     struct sz_audit_port *audit_port;            /* the service thread's, for admin writes; NULL: no journal */

@@ -300,6 +300,16 @@ static void rise(struct seat *seat)
     unlock(seat->table, seat->set);
 }
 
+/* The longest that a token or subject can stay suspect: its amounts are of days at most, a block says itself. */
+static void suspect(struct sz_threat *threat, struct sz_mono now, struct sz_mono blocked_until)
+{
+    int64_t until = now.us + SZ_SEC(3 * 86400).us;
+    if (blocked_until.us > until)
+        until = blocked_until.us;
+    if (until > atomic_load_explicit(&threat->suspect_until, memory_order_relaxed)) /* a race loses seconds of days */
+        atomic_store_explicit(&threat->suspect_until, until, memory_order_relaxed);
+}
+
 void sz_threat_note(struct sz_threat *threat, struct sz_threat_key key, enum sz_signal signal, uint64_t amount,
                     struct sz_mono now)
 {
@@ -312,6 +322,8 @@ void sz_threat_note(struct sz_threat *threat, struct sz_threat_key key, enum sz_
     else
         sz_threat_entry_see(&seat.entry, signal - SZ_SIGNALS_COUNTED, amount);
     rise(&seat);
+    if (key.kind == SZ_THREAT_SUBJECT) /* only what was told about it comes here */
+        suspect(threat, now, now);
 }
 
 void sz_threat_good(struct sz_threat *threat, struct sz_threat_key address, uint64_t token_hash, struct sz_mono now)
@@ -415,19 +427,6 @@ static uint32_t block_ticks(const struct sz_threat_policy *policy, unsigned befo
     return (uint32_t)((us + SZ_TICK_US - 1) / SZ_TICK_US);
 }
 
-/* The longest that a token or subject can stay suspect: its amounts are of days at most, a block says itself. */
-static void suspect(struct sz_threat *threat, const struct sz_threat_key *key, const struct sz_threat_view *view,
-                    struct sz_mono now)
-{
-    int64_t until = now.us + SZ_SEC(3 * 86400).us;
-    if (key->kind < SZ_THREAT_TOKEN || view->level < SZ_THREAT_CHALLENGE)
-        return;
-    if (view->blocked_until.us > until)
-        until = view->blocked_until.us;
-    if (until > atomic_load_explicit(&threat->suspect_until, memory_order_relaxed)) /* a race loses seconds of days */
-        atomic_store_explicit(&threat->suspect_until, until, memory_order_relaxed);
-}
-
 bool sz_threat_quiet(const struct sz_threat *threat, struct sz_mono now)
 {
     return now.us >= atomic_load_explicit(&threat->suspect_until, memory_order_relaxed);
@@ -457,20 +456,21 @@ bool sz_threat_judge(struct sz_threat *threat, struct sz_threat_key key, const s
         view->blocked_until = (struct sz_mono){(int64_t)seat.entry.blocked_until * SZ_TICK_US};
     }
     rise(&seat);
-    suspect(threat, &key, view, now);
+    if (key.kind >= SZ_THREAT_TOKEN && view->level >= SZ_THREAT_CHALLENGE)
+        suspect(threat, now, view->blocked_until);
     return blocks;
 }
 
 bool sz_threat_block(struct sz_threat *threat, struct sz_threat_key key, struct sz_mono now, struct sz_mono until)
 {
-    const struct sz_threat_view view = {.level = SZ_THREAT_BLOCK, .blocked_until = until};
     struct seat seat;
     uint32_t tick = sz_tick(now);
     if (!sit(threat, &key, tick, true, true, &seat))
         return false;
     block_until(&seat.entry, sz_tick(until));
     rise(&seat);
-    suspect(threat, &key, &view, now);
+    if (key.kind >= SZ_THREAT_TOKEN)
+        suspect(threat, now, until);
     return true;
 }
 

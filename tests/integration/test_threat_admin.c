@@ -1,0 +1,189 @@
+/* /threat: blocks by hand, events of the provider, and what is left of them after kill -9. */
+#include "integration/harness.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#define EVENTS_KEY "the-provider-alone-knows-this"
+
+static const char yaml[] = "listen: [{address: \"127.0.0.1:{port}\"}]\n"
+                           "admin: {address: \"127.0.0.1:{admin}\"}\n"
+                           "state_dir: \"{dir}/state\"\n"
+                           "log: {access: off}\n"
+                           "trusted_proxies: [127.0.0.1/32]\n"
+                           "threat: {mode: enforce, events_key_file: \"{dir}/events.key\"}\n"
+                           "upstreams: {up: {urls: [\"http://127.0.0.1:{upstream}\"]}}\n" ISSUER_YAML
+                           "routes: [{id: doc, match: {path: \"/doc/*\"}, auth: {issuers: [test]}, upstream: up}]\n";
+
+static struct gateway gateway;
+static struct upstream *up;
+static struct issuer issuer;
+static char *alice, *bob;
+
+static void setup(void)
+{
+    up = upstream_start(NULL);
+    issuer_init(&issuer);
+    (void)scratch_printf("events.key", "%s\n", EVENTS_KEY);
+    alice = issuer_token(&issuer, "alice", 3600, NULL);
+    bob = issuer_token(&issuer, "bob", 3600, NULL);
+    cr_assert(gateway_start(&gateway, yaml, upstream_port(up)));
+}
+
+static void teardown(void)
+{
+    stop_gateway(&gateway);
+    upstream_stop(&up);
+    free(alice);
+    free(bob);
+    scratch_remove();
+}
+
+static void expect(const char *from, const char *token, int status, const char *reason)
+{
+    struct http1_response r = {0};
+    char field[80];
+    snprintf(field, sizeof(field), "X-Forwarded-For: %s\r\n", from);
+    (void)http1_ask(gateway.port, "GET", "/doc/1", token, field, NULL, &r);
+    expect_answer(&r, status, reason, from);
+    http1_response_fini(&r);
+}
+
+static int admin(const char *method, const char *path, const char *key, const char *body, char id[17])
+{
+    struct http1_response r = {0};
+    struct sz_buf request = {0};
+    sz_buf_printf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n", method, path);
+    if (key != NULL)
+        sz_buf_printf(&request, "Authorization: Bearer %s\r\n", key);
+    sz_buf_printf(&request, "Content-Length: %zu\r\n\r\n%s", body != NULL ? strlen(body) : 0, body != NULL ? body : "");
+    int status = http1_exchange(gateway.admin, sz_buf_slice(&request), &r);
+    sz_buf_fini(&request);
+    const char *at = r.body.p == NULL ? NULL : strstr(r.body.p, "\"id\":\"");
+    if (id != NULL)
+        snprintf(id, 17, "%.16s", at != NULL ? at + 6 : "");
+    http1_response_fini(&r);
+    return status;
+}
+
+static void kill_and_restart(void)
+{
+    cr_assert_eq(kill(gateway.proc.pid, SIGKILL), 0);
+    cr_assert_eq(waitpid(gateway.proc.pid, NULL, 0), gateway.proc.pid);
+    cr_assert(gateway_start(&gateway, yaml, upstream_port(up)));
+}
+
+Test(threat_admin, a_block_by_hand_outlives_kill_9, .init = setup, .fini = teardown, .timeout = 60)
+{
+    char first[17], again[17], other[17];
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL,
+                       "{\"address\":\"203.0.113.5\",\"ttl\":\"1h\",\"reason\":\"abuse\"}", first),
+                 201);
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL, "{\"address\":\"203.0.113.5\",\"ttl\":60}", again), 200);
+    cr_expect_str_eq(first, again, "the block that stands");
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL, "{\"subject\":\"bob\",\"ttl\":\"1d\"}", other), 201);
+    kill_and_restart();
+    expect("203.0.113.5", alice, 403, "threat_blocked");
+    expect("203.0.113.6", bob, 403, "threat_blocked");
+    expect("203.0.113.6", alice, 200, "");
+    char path[64];
+    snprintf(path, sizeof(path), "/threat/blocks/%s", first);
+    cr_expect_eq(admin("DELETE", path, NULL, NULL, NULL), 200);
+    cr_expect_eq(admin("DELETE", path, NULL, NULL, NULL), 404);
+    kill_and_restart();
+    expect("203.0.113.5", alice, 200, "");
+    expect("203.0.113.6", bob, 403, "threat_blocked");
+}
+
+Test(threat_admin, events_of_the_provider_raise_a_subject, .init = setup, .fini = teardown, .timeout = 60)
+{
+    const char event[] = "{\"type\":\"mfa_push\",\"subject\":\"alice\"}";
+    cr_expect_eq(admin("POST", "/threat/events", NULL, event, NULL), 401, "no key");
+    cr_expect_eq(admin("POST", "/threat/events", "something-else-altogether", event, NULL), 401, "another key");
+    for (unsigned i = 0; i < 5; i++)
+        cr_expect_eq(admin("POST", "/threat/events", EVENTS_KEY, event, NULL), 202);
+    expect("203.0.113.5", alice, 401, "threat_challenge");
+    expect("203.0.113.5", bob, 200, "");
+    kill_and_restart();
+    expect("203.0.113.5", alice, 401, "threat_challenge");
+    expect("203.0.113.5", bob, 200, "");
+    char *threat = gateway_admin(&gateway, "/threat");
+    cr_expect_not_null(strstr(threat, "\"mfa_push\":0."), "%s", threat);
+    free(threat);
+}
+
+Test(threat_admin, bad_calls_change_nothing, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const char *const bodies[] = {
+        "",
+        "[]",
+        "{",
+        "{\"address\":\"203.0.113.5\"}",
+        "{\"address\":\"203.0.113.500\",\"ttl\":60}",
+        "{\"address\":\"203.0.113.5\",\"subject\":\"alice\",\"ttl\":60}",
+        "{\"ttl\":60}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":0}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":-5}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":\"10\"}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":\"10x\"}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":\"999999d\"}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":60,\"tll\":60}",
+        "{\"address\":\"203.0.113.5\",\"ttl\":60,\"ttl\":60}",
+        "{\"address\":[\"203.0.113.5\"],\"ttl\":60}",
+        "{\"subject\":\"\",\"ttl\":60}",
+    };
+    for (size_t i = 0; i < SZ_COUNT(bodies); i++)
+        cr_expect_eq(admin("POST", "/threat/blocks", NULL, bodies[i], NULL), 400, "%s", bodies[i]);
+    static const char *const events[] = {
+        "{\"type\":\"bad_tokens\",\"subject\":\"alice\"}",
+        "{\"type\":\"mfa_push\"}",
+        "{\"type\":\"mfa_push\",\"subject\":\"alice\",\"time\":\"2099-01-01T00:00:00Z\"}",
+        "{\"type\":\"mfa_push\",\"subject\":\"alice\",\"time\":\"yesterday\"}",
+        "{\"type\":\"mfa_push\",\"subject\":\"alice\",\"time\":12}",
+    };
+    for (size_t i = 0; i < SZ_COUNT(events); i++)
+        cr_expect_eq(admin("POST", "/threat/events", EVENTS_KEY, events[i], NULL), 400, "%s", events[i]);
+    cr_expect_eq(admin("DELETE", "/threat/blocks/", NULL, NULL, NULL), 404);
+    cr_expect_eq(admin("DELETE", "/threat/blocks/zzzzzzzzzzzzzzzz", NULL, NULL, NULL), 404);
+    cr_expect_eq(admin("PUT", "/threat/blocks", NULL, "{}", NULL), 405);
+    expect("203.0.113.5", alice, 200, "");
+}
+
+/* The disk refuses: it counts here, says that it is not safe, and is safe once the disk is well again. */
+Test(threat_admin, a_block_that_the_disk_refuses_says_so, .init = setup, .fini = teardown, .timeout = 60)
+{
+    char path[256], blocked[300];
+    snprintf(path, sizeof(path), "%s/state/threat.jsonl", scratch_path());
+    snprintf(blocked, sizeof(blocked), "%s.new", path);
+    cr_assert_eq(mkdir(blocked, 0700), 0, "in the way of the file that is to be written");
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL, "{\"address\":\"203.0.113.5\",\"ttl\":3600}", NULL), 503);
+    expect("203.0.113.5", alice, 403, "threat_blocked");
+    cr_assert_eq(rmdir(blocked), 0);
+    for (unsigned i = 0; i < 50 && access(path, F_OK) != 0; i++)
+        usleep(100000);
+    kill_and_restart();
+    expect("203.0.113.5", alice, 403, "threat_blocked");
+}
+
+Test(threat_admin, a_damaged_file_refuses_the_start, .init = setup, .fini = teardown, .timeout = 60)
+{
+    char path[256];
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL, "{\"address\":\"203.0.113.5\",\"ttl\":3600}", NULL), 201);
+    snprintf(path, sizeof(path), "%s/state/threat.jsonl", scratch_path());
+    size_t n;
+    char *text = file_read(path, &n);
+    text[n / 2] ^= 1;
+    FILE *file = fopen(path, "w");
+    cr_assert(file != NULL && fwrite(text, 1, n, file) == n && fclose(file) == 0);
+    static struct gateway second;
+    cr_expect_not(gateway_start(&second, yaml, upstream_port(up)));
+    cr_expect(gateway_logged(&second, "damaged"), "it says why");
+    (void)gateway_stop(&second);
+    text[n / 2] ^= 1;
+    file = fopen(path, "w");
+    cr_assert(file != NULL && fwrite(text, 1, n, file) == n && fclose(file) == 0);
+    free(text);
+}
