@@ -83,7 +83,8 @@ static bool bucket_of(struct sz_builder *b, const struct sz_raw_rate_limit *raw,
     static const char *const theirs[] = {"limit", "window", NULL};
     const struct sz_node *node = raw->head.node;
     belongs(b, raw, theirs, "token_bucket");
-    bool both = needs(b, raw, "capacity", "token_bucket") & needs(b, raw, "refill", "token_bucket");
+    bool both = needs(b, raw, "capacity", "token_bucket");
+    both = needs(b, raw, "refill", "token_bucket") && both;
     if (!both || raw->capacity == 0 || raw->refill.p == NULL ||
         !rate_of(b, sz_node_get(node, "refill"), "refill", raw->refill, &rate->count, &rate->per))
         return false;
@@ -109,7 +110,8 @@ static bool window_of(struct sz_builder *b, const struct sz_raw_rate_limit *raw,
     static const char *const theirs[] = {"capacity", "refill", NULL};
     const struct sz_node *node = raw->head.node;
     belongs(b, raw, theirs, "sliding_window");
-    bool both = needs(b, raw, "limit", "sliding_window") & needs(b, raw, "window", "sliding_window");
+    bool both = needs(b, raw, "limit", "sliding_window");
+    both = needs(b, raw, "window", "sliding_window") && both;
     if (!both || raw->limit == 0 || raw->window.us == 0)
         return false;
     if (raw->cost > raw->limit) {
