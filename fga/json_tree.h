@@ -63,6 +63,10 @@ const struct sz_json_node *sz_json_next(const struct sz_json_tree *tree, const s
 /* How many members an object has. */
 size_t sz_json_members(const struct sz_json_tree *tree, const struct sz_json_node *object);
 
+/* The value as JSON text, members sorted by name, no blanks: the same value is the same bytes.  Bounded by out->limit.
+ */
+void sz_json_write(const struct sz_json_tree *tree, const struct sz_json_node *node, struct sz_buf *out);
+
 /* A number without fraction and exponent that fits.  -EINVAL: it has; -ERANGE: it does not. */
 int sz_json_integer(const struct sz_json_tree *tree, const struct sz_json_node *number, int64_t *out) SZ_MUST_CHECK;
 /* Any number; -ERANGE when it is not finite or its literal is absurdly long. */

@@ -240,6 +240,17 @@ static bool read_who(const struct sz_claims_in *in, struct sz_identity *id, stru
 
 /* ---- the claims that rules and templates ask for ----------------------------------------------------------------- */
 
+/* What only a condition can make something of.  Too long to carry along: known to be there, and no more. */
+static int add_other(const struct sz_claims_in *in, struct sz_identity *id, unsigned slot,
+                     const struct sz_json_node *value)
+{
+    struct sz_buf json = {.limit = SZ_CLAIM_JSON_MAX};
+    sz_json_write(in->tree, value, &json);
+    int rc = sz_identity_add_claim(id, slot, SZ_CLAIM_OTHER, json.overflow ? SZ_S("") : sz_buf_slice(&json));
+    sz_buf_fini(&json);
+    return rc;
+}
+
 static int add_list(const struct sz_claims_in *in, struct sz_identity *id, unsigned slot,
                     const struct sz_json_node *list)
 {
@@ -252,8 +263,9 @@ static int add_list(const struct sz_claims_in *in, struct sz_identity *id, unsig
         else
             type = SZ_CLAIM_OTHER;
     }
-    struct sz_slice value = type == SZ_CLAIM_STRINGS ? sz_buf_slice(&packed) : SZ_S("");
-    int rc = packed.overflow ? -E2BIG : sz_identity_add_claim(id, slot, type, value);
+    int rc = type == SZ_CLAIM_OTHER ? add_other(in, id, slot, list)
+             : packed.overflow      ? -E2BIG
+                                    : sz_identity_add_claim(id, slot, type, sz_buf_slice(&packed));
     sz_buf_fini(&packed);
     return rc;
 }
@@ -264,7 +276,7 @@ static int add_number(const struct sz_claims_in *in, struct sz_identity *id, uns
     uint8_t bytes[8];
     int64_t number;
     if (sz_json_integer(in->tree, value, &number) != 0)
-        return sz_identity_add_claim(id, slot, SZ_CLAIM_OTHER, SZ_S(""));
+        return add_other(in, id, slot, value);
     for (size_t i = 0; i < sizeof(bytes); i++)
         bytes[i] = (uint8_t)((uint64_t)number >> (8 * i));
     return sz_identity_add_claim(id, slot, SZ_CLAIM_INTEGER, sz_slice(bytes, sizeof(bytes)));
@@ -289,7 +301,7 @@ static int add_claim(const struct sz_claims_in *in, struct sz_identity *id, unsi
     case SZ_JSON_OBJECT:
         break;
     }
-    return sz_identity_add_claim(id, slot, SZ_CLAIM_OTHER, SZ_S(""));
+    return add_other(in, id, slot, value);
 }
 
 static bool pack_claims(const struct sz_claims_in *in, struct sz_identity *id, struct sz_verified *out)

@@ -14,6 +14,7 @@
 #include "subzero/addr.h"
 #include "subzero/base.h"
 #include "subzero/crypto.h"
+#include "subzero/fga.h"
 #include "subzero/limit.h"
 #include "subzero/time.h"
 
@@ -235,6 +236,7 @@ struct sz_template_part {
     enum sz_var var;
     struct sz_slice text; /* LITERAL: the bytes; CLAIM, PATH, QUERY, HEADER: the name (header lower-case) */
     unsigned slot; /* CLAIM: vocabulary slot (SZ_SLOT_SUB.. for the built-in ones); PATH: index of the parameter */
+    bool each;     /* CLAIM: {claims.groups[]}, one item of the list at a time; in contextual tuples alone */
 };
 /* Built-in claims that live in the identity's head, not in the vocabulary. */
 enum { SZ_SLOT_SUB = 1000, SZ_SLOT_CLIENT, SZ_SLOT_TENANT, SZ_SLOT_ISS };
@@ -244,8 +246,23 @@ struct sz_template {
     struct sz_slice source; /* as written */
 };
 
+struct sz_conf_context {  /* one value for conditions */
+    struct sz_slice name; /* as a JSON string with its colon: "ip": */
+    struct sz_slice json; /* a literal's bytes; SZ_NONE: the template's */
+    struct sz_template value;
+};
+struct sz_conf_tuple { /* a contextual tuple, or one for each item of a claim */
+    struct sz_template user, object;
+    struct sz_slice relation, condition; /* condition: SZ_NONE: none */
+    const struct sz_template_part *each; /* the claim that it is written out for; NULL: one tuple */
+};
 struct sz_conf_check {                         /* one relation check */
     struct sz_template user, relation, object; /* relation and the object's type are literals */
+    const struct sz_conf_context *context;     /* sorted by name */
+    size_t context_n;
+    const struct sz_conf_tuple *tuples;
+    size_t tuples_n;
+    const char *where; /* "routes.3.authorize.all.0", for mistakes found later */
 };
 enum sz_authorize_mode { SZ_AUTHORIZE_NONE, SZ_AUTHORIZE_ALL, SZ_AUTHORIZE_ANY };
 
@@ -313,6 +330,7 @@ struct sz_conf_route {
     bool shared_subjects;
     /* authorize */
     enum sz_authorize_mode authorize;
+    enum sz_consistency consistency;
     const struct sz_conf_check *checks;
     size_t checks_n;
     /* limit */

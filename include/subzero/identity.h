@@ -39,7 +39,7 @@ enum sz_claim_type {
     SZ_CLAIM_INTEGER,
     SZ_CLAIM_BOOL,
     SZ_CLAIM_STRINGS,
-    SZ_CLAIM_OTHER
+    SZ_CLAIM_OTHER /* an object, a fraction, a list of more than strings */
 };
 
 struct sz_identity {
@@ -88,9 +88,12 @@ int sz_identity_add_text(struct sz_identity *id, struct sz_slice s, struct sz_te
 int sz_identity_add_claim(struct sz_identity *id, unsigned slot, enum sz_claim_type type,
                           struct sz_slice value) SZ_MUST_CHECK;
 
+#define SZ_CLAIM_JSON_MAX 512
+
 struct sz_claim {
     enum sz_claim_type type;
-    struct sz_slice text; /* STRING: the value; STRINGS: the encoded items, for sz_claim_next */
+    struct sz_slice text; /* STRING: the value; STRINGS: the encoded items, for sz_claim_next; OTHER: its JSON, members
+                             sorted, empty when it is longer than SZ_CLAIM_JSON_MAX */
     int64_t integer;      /* INTEGER, BOOL */
 };
 /* The value of a vocabulary claim; type ABSENT when the token lacks it.  Borrowed from id. */

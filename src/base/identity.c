@@ -87,6 +87,7 @@ static struct sz_claim read_claim(unsigned type, struct sz_slice value)
     switch (type) {
     case SZ_CLAIM_STRING:
     case SZ_CLAIM_STRINGS:
+    case SZ_CLAIM_OTHER:
         claim.text = value;
         break;
     case SZ_CLAIM_INTEGER: {
@@ -98,8 +99,6 @@ static struct sz_claim read_claim(unsigned type, struct sz_slice value)
     }
     case SZ_CLAIM_BOOL:
         claim.integer = value.n == 1 && value.p[0] != 0;
-        break;
-    case SZ_CLAIM_OTHER:
         break;
     default:
         return claim;

@@ -54,6 +54,16 @@ void sz_build_routes(struct sz_builder *b);
 void sz_build_auth(struct sz_builder *b, const struct sz_raw_route *raw, struct sz_conf_route *route);
 void sz_build_authorize(struct sz_builder *b, const struct sz_raw_route *raw, const struct sz_pattern *pattern,
                         struct sz_conf_route *route);
+/* A check's context and contextual tuples, written in the mapping `node`. */
+void sz_build_question(struct sz_builder *b, const struct sz_node *node, const struct sz_raw_list *context,
+                       const struct sz_raw_list *tuples, const struct sz_pattern *pattern,
+                       const struct sz_conf_route *route, struct sz_conf_check *out);
+/* "type:..." with a literal type, ids that are ids and stay apart; `name`: user or object. */
+void sz_check_entity(struct sz_builder *b, const struct sz_node *at, const char *name, const struct sz_template *t);
+void sz_check_relation(struct sz_builder *b, const struct sz_node *at, const struct sz_template *t);
+/* Two issuers' subjects are two people. */
+void sz_check_whose(struct sz_builder *b, const struct sz_node *at, const struct sz_conf_route *route,
+                    const struct sz_template *user);
 void sz_build_headers(struct sz_builder *b, const struct sz_raw_route *raw, const struct sz_pattern *pattern,
                       struct sz_conf_route *route);
 void sz_build_cors(struct sz_builder *b, const struct sz_raw_route *raw, struct sz_conf_route *route);
@@ -70,6 +80,9 @@ void sz_check_issuers(struct sz_builder *b);
  */
 bool sz_template_parse(struct sz_builder *b, const struct sz_node *at, const struct sz_pattern *pattern,
                        struct sz_slice source, struct sz_template *out);
+/* The same where {claims.x[]} may stand: one item of a list at a time. */
+bool sz_template_parse_each(struct sz_builder *b, const struct sz_node *at, const struct sz_pattern *pattern,
+                            struct sz_slice source, struct sz_template *out);
 bool sz_template_uses(const struct sz_template *t, enum sz_var var, unsigned slot); /* slot: for CLAIM */
 
 /* "127.0.0.1:8080", "[::1]:8080": true, else a mistake. */

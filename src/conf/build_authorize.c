@@ -31,7 +31,19 @@ static bool type_ok(struct sz_slice type)
     return type.n > 0 && type.n <= 254;
 }
 
-static void check_entity(struct sz_builder *b, const struct sz_node *at, const char *name, const struct sz_template *t)
+/* "group:x#member": the relation behind '#' is literal to its end. */
+static bool userset_ok(const struct sz_template *t)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct sz_slice text = t->parts[i].text;
+        ptrdiff_t hash = t->parts[i].var == SZ_VAR_LITERAL ? sz_find_byte(text, '#') : -1;
+        if (hash >= 0)
+            return i + 1 == t->n && (size_t)hash + 1 < text.n && sz_find_byte(sz_from(text, (size_t)hash + 1), '#') < 0;
+    }
+    return true;
+}
+
+static void check_form(struct sz_builder *b, const struct sz_node *at, const char *name, const struct sz_template *t)
 {
     bool user = *name == 'u';
     struct sz_slice first = t->parts[0].var == SZ_VAR_LITERAL ? t->parts[0].text : SZ_NONE;
@@ -54,6 +66,8 @@ static void check_entity(struct sz_builder *b, const struct sz_node *at, const c
             return;
         }
     }
+    if (user && !userset_ok(t))
+        sz_mistake(b->l, at, "behind '#' stands a relation, literally and last: group:{claims.team}#member");
 }
 
 static bool in_issuer_name(const struct sz_builder *b, char c)
@@ -100,7 +114,13 @@ static void check_apart(struct sz_builder *b, const struct sz_node *at, const ch
     }
 }
 
-static void check_relation(struct sz_builder *b, const struct sz_node *at, const struct sz_template *t)
+void sz_check_entity(struct sz_builder *b, const struct sz_node *at, const char *name, const struct sz_template *t)
+{
+    check_form(b, at, name, t);
+    check_apart(b, at, name, t);
+}
+
+void sz_check_relation(struct sz_builder *b, const struct sz_node *at, const struct sz_template *t)
 {
     bool ok = t->n == 1 && t->parts[0].var == SZ_VAR_LITERAL && t->parts[0].text.n <= 50;
     for (size_t i = 0; ok && i < t->parts[0].text.n; i++) {
@@ -126,28 +146,32 @@ static void check_who(struct sz_builder *b, const struct sz_node *at, const stru
                    "who asks");
 }
 
+void sz_check_whose(struct sz_builder *b, const struct sz_node *at, const struct sz_conf_route *route,
+                    const struct sz_template *user)
+{
+    if (route->issuers_n > 1 && !route->shared_subjects && !sz_template_uses(user, SZ_VAR_ISSUER, 0) && user->n > 1)
+        sz_mistake(b->l, at,
+                   "several issuers, and the same 'sub' of two is two people: put {issuer} into 'user', or say "
+                   "'shared_subjects: true'");
+}
+
 static void one(struct sz_builder *b, const struct sz_node *node, const struct sz_raw_check *raw,
                 const struct sz_pattern *pattern, const struct sz_conf_route *route, struct sz_conf_check *out)
 {
     const struct sz_node *user = sz_node_get(node, "user");
     if (raw->user.p != NULL && sz_template_parse(b, user, pattern, raw->user, &out->user)) {
-        check_entity(b, user, "user", &out->user);
-        check_apart(b, user, "user", &out->user);
+        sz_check_entity(b, user, "user", &out->user);
         check_who(b, user, &out->user);
-        if (route->issuers_n > 1 && !route->shared_subjects && !sz_template_uses(&out->user, SZ_VAR_ISSUER, 0) &&
-            out->user.n > 1)
-            sz_mistake(b->l, user,
-                       "several issuers, and the same 'sub' of two is two people: put {issuer} into 'user', or say "
-                       "'shared_subjects: true'");
+        sz_check_whose(b, user, route, &out->user);
     }
     if (raw->relation.p != NULL &&
         sz_template_parse(b, sz_node_get(node, "relation"), pattern, raw->relation, &out->relation))
-        check_relation(b, sz_node_get(node, "relation"), &out->relation);
+        sz_check_relation(b, sz_node_get(node, "relation"), &out->relation);
     const struct sz_node *object = sz_node_get(node, "object");
     if (raw->object.p != NULL && sz_template_parse(b, object, pattern, raw->object, &out->object)) {
-        check_entity(b, object, "object", &out->object);
-        check_apart(b, object, "object", &out->object);
+        sz_check_entity(b, object, "object", &out->object);
     }
+    sz_build_question(b, node, &raw->context, &raw->tuples, pattern, route, out);
 }
 
 /* The three forms: one check in place, `all` or `any`. */
@@ -157,10 +181,11 @@ static const struct sz_raw_check *checks_of(struct sz_builder *b, const struct s
     const struct sz_node *node = raw->head.node;
     bool all = sz_node_get(node, "all") != NULL, any = sz_node_get(node, "any") != NULL;
     bool place = sz_node_get(node, "user") != NULL || sz_node_get(node, "relation") != NULL ||
-                 sz_node_get(node, "object") != NULL;
+                 sz_node_get(node, "object") != NULL || sz_node_get(node, "context") != NULL ||
+                 sz_node_get(node, "contextual_tuples") != NULL;
     *n = 0;
     if (all + any + place > 1) {
-        sz_mistake(b->l, node, "'authorize' is one check, or 'all', or 'any'; nothing beside these");
+        sz_mistake(b->l, node, "'authorize' is one check, or 'all', or 'any'; nothing but 'consistency' beside these");
         return NULL;
     }
     if (all || any) {
@@ -169,10 +194,21 @@ static const struct sz_raw_check *checks_of(struct sz_builder *b, const struct s
     }
     if (raw->user.p == NULL || raw->relation.p == NULL || raw->object.p == NULL)
         sz_mistake(b->l, node, "'authorize' needs 'user', 'relation' and 'object'");
-    *single =
-        (struct sz_raw_check){.head = raw->head, .user = raw->user, .relation = raw->relation, .object = raw->object};
+    *single = (struct sz_raw_check){.head = raw->head,
+                                    .user = raw->user,
+                                    .relation = raw->relation,
+                                    .object = raw->object,
+                                    .context = raw->context,
+                                    .tuples = raw->tuples};
     *n = 1;
     return single;
+}
+
+static const char *where(const struct sz_builder *b, const struct sz_conf_route *route, const char *list, size_t i)
+{
+    size_t index = (size_t)(route - b->conf->routes);
+    return list == NULL ? sz_pool_printf(b->l->pool, "routes.%zu.authorize", index).p
+                        : sz_pool_printf(b->l->pool, "routes.%zu.authorize.%s.%zu", index, list, i).p;
 }
 
 void sz_build_authorize(struct sz_builder *b, const struct sz_raw_route *route, const struct sz_pattern *pattern,
@@ -188,9 +224,11 @@ void sz_build_authorize(struct sz_builder *b, const struct sz_raw_route *route, 
     const struct sz_raw_check *checks = checks_of(b, raw, &single, &n);
     struct sz_conf_check *v = sz_pool_zalloc(b->l->pool, n * sizeof(*v));
     for (size_t i = 0; i < n; i++) {
+        v[i].where = where(b, out, checks == &single ? NULL : raw->any.n > 0 ? "any" : "all", i);
         if (checks[i].head.node != NULL)
             one(b, checks[i].head.node, &checks[i], pattern, out, &v[i]);
     }
+    out->consistency = (enum sz_consistency)raw->consistency;
     out->checks = v;
     out->checks_n = n;
     out->authorize = raw->any.n > 0 ? SZ_AUTHORIZE_ANY : SZ_AUTHORIZE_ALL;

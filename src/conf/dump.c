@@ -71,6 +71,8 @@ static void dump_entries(const struct sz_dump *d, const struct sz_field *f, cons
         sz_buf_adds(d->out, SZ_S(": "));
         if (f->type == SZ_F_TEXTS_MAP)
             dump_texts(entries[i].values, d->out);
+        else if (entries[i].plain)
+            sz_buf_adds(d->out, entries[i].values.v[0]);
         else if (entries[i].expanded && !d->whole)
             sz_buf_adds(d->out, SZ_S("\"***\""));
         else

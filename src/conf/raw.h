@@ -167,14 +167,22 @@ struct sz_raw_auth {
     struct sz_raw_list claims; /* sz_raw_entry */
     struct sz_slice cookie, query;
 };
+struct sz_raw_tuple {
+    struct sz_raw_head head;
+    struct sz_slice user, relation, object, condition;
+};
 struct sz_raw_check {
     struct sz_raw_head head;
     struct sz_slice user, relation, object;
+    struct sz_raw_list context; /* sz_raw_entry */
+    struct sz_raw_list tuples;  /* sz_raw_tuple */
 };
 struct sz_raw_authorize {
     struct sz_raw_head head;
     struct sz_slice user, relation, object;
-    struct sz_raw_list all, any; /* sz_raw_check */
+    struct sz_raw_list context, tuples; /* as above */
+    struct sz_raw_list all, any;        /* sz_raw_check */
+    int consistency;
 };
 struct sz_raw_cors {
     struct sz_raw_head head;

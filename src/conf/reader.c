@@ -246,6 +246,25 @@ static void read_texts(struct sz_loader *l, const struct sz_field *f, const stru
         texts_of(l, f, node, (void *)((char *)out + f->offset));
 }
 
+/* A number or boolean of YAML that JSON writes alike. */
+static bool is_plain(const struct sz_node *node)
+{
+    struct sz_slice s = node->text;
+    size_t i = s.n > 0 && s.p[0] == '-' ? 1 : 0, digits = i;
+    if (node->quoted || node->expanded)
+        return false;
+    if (sz_eq(s, SZ_S("true")) || sz_eq(s, SZ_S("false")))
+        return true;
+    while (i < s.n && s.p[i] >= '0' && s.p[i] <= '9')
+        i++;
+    bool ok = i > digits && i - digits <= 15 && (s.p[digits] != '0' || i == digits + 1);
+    if (ok && i + 1 < s.n && s.p[i] == '.') {
+        for (i++; i < s.n && s.p[i] >= '0' && s.p[i] <= '9';)
+            i++;
+    }
+    return ok && i == s.n;
+}
+
 /* name: value, or name: [values] where the row allows several. */
 static void read_entries(struct sz_loader *l, const struct sz_field *f, const struct sz_node *node, void *out)
 {
@@ -268,6 +287,7 @@ static void read_entries(struct sz_loader *l, const struct sz_field *f, const st
                 continue;
             entry->values = (struct sz_strings){&pair->value->text, 1};
             entry->expanded = pair->value->expanded;
+            entry->plain = is_plain(pair->value);
         }
         entry->head = (struct sz_raw_head){pair->key, pair->key->text};
         n++;

@@ -622,13 +622,30 @@ static const struct sz_field auth_fields[] = {
 static const struct sz_object auth_object = {"auth", sizeof(ROW_AT), auth_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_tuple
+static const struct sz_field tuple_fields[] = {
+    TEXT("user", user, REQUIRED, NULL, "`user:{claims.sub}`; the type is literal"),
+    TEXT("relation", relation, REQUIRED, NULL, "literally"),
+    TEXT("object", object, REQUIRED, NULL,
+         "`group:{claims.groups[]}`: a tuple for each item of the claim, which is a list or one value; the type is "
+         "literal"),
+    TEXT("condition", condition, 0, NULL, "a condition of the model, told by `context`"), END};
+static const struct sz_object tuple_object = {"a contextual tuple", sizeof(ROW_AT), tuple_fields};
+#undef ROW_AT
+
+#define CONTEXT_HELP                                                                                           \
+    "values for the model's conditions, `name: value`: a lone `{variable}` keeps its type (a claim's number, " \
+    "boolean, "                                                                                                \
+    "list or object; `{now}` is a timestamp), all else is text; numbers and booleans without quotes are themselves"
+#define TUPLES_HELP "tuples that hold for this question alone, at most 100 of them once lists are written out"
+
 #define ROW_AT struct sz_raw_check
 static const struct sz_field check_fields[] = {
     TEXT("user", user, REQUIRED, NULL, "who: `user:{claims.sub}`"),
     TEXT("relation", relation, REQUIRED, NULL, "which relation, literally"),
     TEXT("object", object, REQUIRED, NULL, "on what: `document:{path.id}`; the type is literal"),
-    LATER("context", "values for conditions"),
-    LATER("contextual_tuples", "tuples that hold for one request"),
+    ENTRIES(SZ_F_TEXT_MAP, "context", context, 32, CONTEXT_HELP),
+    LIST("contextual_tuples", tuples, 0, 20, tuple_object, TUPLES_HELP),
     END};
 static const struct sz_object check_object = {"a check", sizeof(ROW_AT), check_fields};
 #undef ROW_AT
@@ -640,8 +657,10 @@ static const struct sz_field authorize_fields[] = {
     TEXT("object", object, 0, NULL, "on what: `document:{path.id}`; the type is literal"),
     LIST("all", all, 0, 8, check_object, "several checks, all of which must allow"),
     LIST("any", any, 0, 8, check_object, "several checks, one of which must allow"),
-    LATER("context", "values for conditions"),
-    LATER("contextual_tuples", "tuples that hold for one request"),
+    ENTRIES(SZ_F_TEXT_MAP, "context", context, 32, CONTEXT_HELP),
+    LIST("contextual_tuples", tuples, 0, 20, tuple_object, TUPLES_HELP),
+    ENUM("consistency", consistency, 0, NULL, consistencies,
+         "`higher_consistency`: nothing that was kept or is just being asked answers. By default `minimize_latency`"),
     END};
 static const struct sz_object authorize_object = {"authorize", sizeof(ROW_AT), authorize_fields};
 #undef ROW_AT

@@ -76,6 +76,7 @@ struct sz_raw_entry {
     struct sz_raw_head head;
     struct sz_strings values;
     bool expanded; /* a ${...} is in it: may be a secret, so the dump keeps it back */
+    bool plain;    /* one value, written without quotes and a JSON number or boolean as it stands */
 };
 struct sz_raw_secret {
     struct sz_slice path;

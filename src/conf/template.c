@@ -10,6 +10,7 @@ struct scan {
     struct sz_builder *b;
     const struct sz_node *at;
     const struct sz_pattern *pattern;
+    bool each; /* {claims.x[]} may stand in it */
     struct sz_template_part parts[PARTS_MAX];
     size_t n;
     struct sz_buf literal;
@@ -40,16 +41,26 @@ static struct sz_slice copy_name(struct scan *s, struct sz_slice name, bool lowe
     return lower ? sz_pool_lower(pool, name) : sz_slice(sz_pool_strdup(pool, name), name.n);
 }
 
-static bool claim_part(struct scan *s, struct sz_slice name)
-{
-    int slot = sz_claim_slot(s->b, s->at, name);
-    return slot >= 0 && add_part(s, (struct sz_template_part){SZ_VAR_CLAIM, copy_name(s, name, false), (unsigned)slot});
-}
-
 /* What a message may repeat: a value from the environment may be a secret. */
 static struct sz_slice shown(const struct scan *s, struct sz_slice name)
 {
     return s->at->expanded ? SZ_S("...") : name;
+}
+
+static bool claim_part(struct scan *s, struct sz_slice name)
+{
+    bool each = name.n > 2 && name.p[name.n - 2] == '[' && name.p[name.n - 1] == ']';
+    if (each && !s->each) {
+        sz_mistake(s->b->l, s->at, "{claims.%.*s}: only 'contextual_tuples' take the items of a list one by one",
+                   SZ_FMT(shown(s, name)));
+        return false;
+    }
+    name.n -= each ? 2 : 0;
+    int slot = sz_claim_slot(s->b, s->at, name);
+    return slot >= 0 &&
+           add_part(s,
+                    (struct sz_template_part){
+                        .var = SZ_VAR_CLAIM, .text = copy_name(s, name, false), .slot = (unsigned)slot, .each = each});
 }
 
 static bool path_part(struct scan *s, struct sz_slice name)
@@ -60,7 +71,8 @@ static bool path_part(struct scan *s, struct sz_slice name)
         sz_mistake(s->b->l, s->at, "{path.%.*s}: the route's path has no {%.*s}", SZ_FMT(name), SZ_FMT(name));
         return false;
     }
-    return add_part(s, (struct sz_template_part){SZ_VAR_PATH, copy_name(s, name, false), (unsigned)index});
+    return add_part(
+        s, (struct sz_template_part){.var = SZ_VAR_PATH, .text = copy_name(s, name, false), .slot = (unsigned)index});
 }
 
 /* A credential must not travel on in a header of another name, nor into an authorization question or its log. */
@@ -127,23 +139,35 @@ static size_t step(struct scan *s, struct sz_slice source, size_t i)
     return i + 1;
 }
 
+static bool parse(struct scan *s, struct sz_slice source, struct sz_template *out)
+{
+    bool ok = true;
+    for (size_t i = 0; i < source.n && ok;) {
+        i = step(s, source, i);
+        ok = i != 0;
+    }
+    ok = ok && flush_literal(s);
+    sz_buf_fini(&s->literal);
+    if (!ok)
+        return false;
+    struct sz_template_part *parts = sz_pool_alloc(s->b->l->pool, s->n * sizeof(*parts));
+    memcpy(parts, s->parts, s->n * sizeof(*parts));
+    *out = (struct sz_template){parts, s->n, source};
+    return true;
+}
+
 bool sz_template_parse(struct sz_builder *b, const struct sz_node *at, const struct sz_pattern *pattern,
                        struct sz_slice source, struct sz_template *out)
 {
     struct scan s = {.b = b, .at = at, .pattern = pattern};
-    bool ok = true;
-    for (size_t i = 0; i < source.n && ok;) {
-        i = step(&s, source, i);
-        ok = i != 0;
-    }
-    ok = ok && flush_literal(&s);
-    sz_buf_fini(&s.literal);
-    if (!ok)
-        return false;
-    struct sz_template_part *parts = sz_pool_alloc(b->l->pool, s.n * sizeof(*parts));
-    memcpy(parts, s.parts, s.n * sizeof(*parts));
-    *out = (struct sz_template){parts, s.n, source};
-    return true;
+    return parse(&s, source, out);
+}
+
+bool sz_template_parse_each(struct sz_builder *b, const struct sz_node *at, const struct sz_pattern *pattern,
+                            struct sz_slice source, struct sz_template *out)
+{
+    struct scan s = {.b = b, .at = at, .pattern = pattern, .each = true};
+    return parse(&s, source, out);
 }
 
 bool sz_template_uses(const struct sz_template *t, enum sz_var var, unsigned slot)

@@ -6,11 +6,6 @@
 #include <stdio.h>
 
 #include "pipeline/stages.h"
-#include "pipeline/template.h"
-
-#define USER_MAX     512
-#define OBJECT_MAX   256
-#define RELATION_MAX 50
 
 /* ---- rules on the facts -------------------------------------------------------------------------- */
 
@@ -94,25 +89,6 @@ void sz_authorize_cancel(struct sz_txn *txn)
     txn->snapshot->authz->cancel(txn->snapshot->authz, &txn->op);
 }
 
-static enum sz_reason render_key(struct sz_txn *txn, const struct sz_conf_check *check, struct sz_tuple_key *key)
-{
-    enum sz_render rc = sz_template_id(txn, &check->user, USER_MAX, &key->user);
-    if (rc == SZ_RENDER_OK)
-        rc = sz_template_id(txn, &check->relation, RELATION_MAX, &key->relation);
-    if (rc == SZ_RENDER_OK)
-        rc = sz_template_id(txn, &check->object, OBJECT_MAX, &key->object);
-    switch (rc) {
-    case SZ_RENDER_OK:
-        return SZ_REASON_allowed;
-    case SZ_RENDER_AMBIGUOUS:
-        return SZ_REASON_bad_request;
-    case SZ_RENDER_ABSENT:
-    case SZ_RENDER_TOO_LONG:
-        break;
-    }
-    return SZ_REASON_not_permitted; /* a question about nobody or nothing has one answer */
-}
-
 static enum sz_reason reason_of(const struct sz_authz_answer *answer)
 {
     switch (answer->outcome) {
@@ -140,8 +116,8 @@ static void remember(struct sz_txn *txn, const struct sz_tuple_key *key)
 /* Asks check_at.  False: parked until on_done. */
 static bool ask(struct sz_txn *txn, enum sz_reason *reason)
 {
-    struct sz_check check = {.key = {.condition = SZ_NONE, .condition_context = SZ_NONE}, .context = SZ_NONE};
-    *reason = render_key(txn, &txn->match.route->checks[txn->check_at], &check.key);
+    struct sz_check check;
+    *reason = sz_question(txn, &txn->match.route->checks[txn->check_at], &check);
     if (*reason != SZ_REASON_allowed)
         return true;
     txn->checked = true;

@@ -60,9 +60,10 @@ static struct sz_slice address(struct sz_txn *txn, const struct sz_conf_route_li
 static enum sz_reason template(struct sz_txn *txn, const struct sz_conf_route_limit *limit, struct sz_slice *key) {
     struct field field = {FIELD_TEMPLATE, SZ_NONE};
     switch (sz_template_id(txn, &limit->key, TEMPLATE_MAX, &field.value)){
-        case SZ_RENDER_OK : case SZ_RENDER_ABSENT : *key = pack(txn, limit, SZ_BY_TEMPLATE, &field, 1);
+        case SZ_RENDER_OK : case SZ_RENDER_ABSENT : case
+        SZ_RENDER_MISSING : *key = pack(txn, limit, SZ_BY_TEMPLATE, &field, 1);
         return SZ_REASON_allowed;
-        case SZ_RENDER_AMBIGUOUS : case SZ_RENDER_TOO_LONG : break;
+        case SZ_RENDER_AMBIGUOUS : case SZ_RENDER_BAD_TEXT : case SZ_RENDER_TOO_LONG : break;
     }
 return SZ_REASON_bad_request;
 }

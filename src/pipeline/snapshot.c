@@ -6,6 +6,7 @@
 
 #include "pipeline/plan.h"
 #include "pipeline/threat_lists.h"
+#include "pipeline/vet.h"
 #include "subzero/audit.h"
 #include "subzero/crypto.h"
 #include "subzero/prefixes.h"
@@ -47,7 +48,7 @@ static int load_authz(struct sz_snapshot *s, struct sz_mistakes *m)
     const struct sz_conf_fga *fga = &s->conf->fga;
     s->authz = fga->mode == SZ_FGA_EMBEDDED ? sz_authz_embedded_open(fga, &why) : sz_authz_remote_open(fga, &why);
     if (s->authz != NULL)
-        return 0;
+        return sz_vet_routes(s->conf, s->authz, m) ? 0 : -EINVAL;
     sz_conf_mistake(s->conf, "fga", m, "fga: %s", why.s);
     return -EINVAL;
 }

@@ -43,6 +43,11 @@ static inline const struct sz_conf_issuer *sz_txn_issuer(const struct sz_txn *tx
     return index < 0 ? NULL : &snapshot->conf->issuers[index];
 }
 
+/*
+ * question.c: a check of the route as a question; anything but `allowed` is why it cannot be asked, and txn->detail may
+ * say more.
+ */
+enum sz_reason sz_question(struct sz_txn *txn, const struct sz_conf_check *conf, struct sz_check *check);
 /* admit.c: also when the pipeline never ran, so that every answer has an id. */
 void sz_request_id(struct sz_txn *txn);
 /* admit.c: who asks, the request's id, its deadline and its canonical target; anything but `allowed` refuses it. */

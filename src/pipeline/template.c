@@ -3,9 +3,19 @@
 
 #include "pipeline/stages.h"
 
+enum { CONTEXT_TEXT_MAX = 8192 }; /* bytes of one value */
+
 struct value {
     enum sz_render rc;
     struct sz_slice text;
+};
+
+/* What a template is rendered for. */
+enum form { FORM_ID, FORM_TEXT, FORM_JSON };
+struct render {
+    struct sz_txn *txn;
+    enum form form;
+    struct sz_slice item; /* {claims.x[]} */
 };
 
 static struct value some(struct sz_slice text)
@@ -86,7 +96,7 @@ static struct value query_value(struct sz_txn *txn, struct sz_slice name)
         }
     }
     if (count != 1)
-        return (struct value){count == 0 ? SZ_RENDER_ABSENT : SZ_RENDER_AMBIGUOUS, SZ_NONE};
+        return (struct value){count == 0 ? SZ_RENDER_MISSING : SZ_RENDER_AMBIGUOUS, SZ_NONE};
     return some(unescape(txn, found, true));
 }
 
@@ -103,7 +113,7 @@ static struct value header_value(struct sz_txn *txn, struct sz_slice name)
     unsigned count;
     struct sz_slice found = sz_headers_get(&txn->req.headers, name, &count);
     if (count != 1)
-        return (struct value){count == 0 ? SZ_RENDER_ABSENT : SZ_RENDER_AMBIGUOUS, SZ_NONE};
+        return (struct value){count == 0 ? SZ_RENDER_MISSING : SZ_RENDER_AMBIGUOUS, SZ_NONE};
     return some(found);
 }
 
@@ -113,14 +123,27 @@ static struct value issuer_value(struct sz_txn *txn)
     return some(issuer == NULL ? SZ_NONE : issuer->name);
 }
 
-static struct value look_up(struct sz_txn *txn, const struct sz_template_part *part)
+/* Seconds are what a header or an id gets; conditions compare timestamps.  Whole seconds: a decision is kept that long.
+ */
+static struct value now_value(struct sz_txn *txn, enum form form)
 {
+    struct sz_wall wall = sz_loop_wall(txn->worker->loop);
+    char text[32];
+    if (form != FORM_JSON)
+        return integer(txn, sz_wall_seconds(wall));
+    int n = sz_wall_format(wall, 0, text);
+    return some(sz_pool_dup(txn->pool, sz_slice(text, (size_t)n)));
+}
+
+static struct value look_up(const struct render *r, const struct sz_template_part *part)
+{
+    struct sz_txn *txn = r->txn;
     char text[SZ_ADDR_TEXT];
     switch (part->var) {
     case SZ_VAR_LITERAL:
         return some(part->text);
     case SZ_VAR_CLAIM:
-        return claim_value(txn, part->slot);
+        return part->each ? some(r->item) : claim_value(txn, part->slot);
     case SZ_VAR_PATH:
         return path_value(txn, txn->match.params[part->slot]);
     case SZ_VAR_QUERY:
@@ -133,7 +156,7 @@ static struct value look_up(struct sz_txn *txn, const struct sz_template_part *p
         sz_addr_format(txn->from.client, text);
         return some(sz_pool_dup(txn->pool, sz_cstr(text)));
     case SZ_VAR_NOW:
-        return integer(txn, sz_wall_seconds(sz_loop_wall(txn->worker->loop)));
+        return now_value(txn, r->form);
     case SZ_VAR_ISSUER:
         return issuer_value(txn);
     }
@@ -155,36 +178,119 @@ void sz_id_add(struct sz_buf *buf, struct sz_slice value)
     }
 }
 
-static enum sz_render render(struct sz_txn *txn, const struct sz_template *tpl, size_t max, bool id,
-                             struct sz_slice *out)
+static enum sz_render add_part(const struct render *r, const struct sz_template_part *part, struct sz_buf *buf)
+{
+    struct value value = look_up(r, part);
+    bool literal = part->var == SZ_VAR_LITERAL;
+    if (value.rc != SZ_RENDER_OK)
+        return value.rc;
+    if (r->form == FORM_ID && !literal && value.text.n == 0)
+        return SZ_RENDER_ABSENT; /* "document:" names nothing */
+    if (r->form == FORM_JSON && (!sz_utf8_valid(value.text) || sz_find_byte(value.text, '\0') >= 0))
+        return SZ_RENDER_BAD_TEXT;
+    if (r->form == FORM_ID && !literal)
+        sz_id_add(buf, value.text);
+    else
+        sz_buf_adds(buf, value.text);
+    return SZ_RENDER_OK;
+}
+
+static enum sz_render render(const struct render *r, const struct sz_template *tpl, size_t max, struct sz_slice *out)
 {
     struct sz_buf buf = {.limit = max};
     enum sz_render rc = SZ_RENDER_OK;
-    for (size_t i = 0; i < tpl->n && rc == SZ_RENDER_OK; i++) {
-        struct value value = look_up(txn, &tpl->parts[i]);
-        bool literal = tpl->parts[i].var == SZ_VAR_LITERAL;
-        rc = value.rc;
-        if (rc == SZ_RENDER_OK && id && !literal && value.text.n == 0)
-            rc = SZ_RENDER_ABSENT; /* "document:" names nothing */
-        if (rc == SZ_RENDER_OK && id && !literal)
-            sz_id_add(&buf, value.text);
-        else if (rc == SZ_RENDER_OK)
-            sz_buf_adds(&buf, value.text);
-    }
+    for (size_t i = 0; i < tpl->n && rc == SZ_RENDER_OK; i++)
+        rc = add_part(r, &tpl->parts[i], &buf);
     if (rc == SZ_RENDER_OK && buf.overflow)
         rc = SZ_RENDER_TOO_LONG;
     if (rc == SZ_RENDER_OK)
-        *out = sz_pool_dup(txn->pool, sz_buf_slice(&buf));
+        *out = sz_pool_dup(r->txn->pool, sz_buf_slice(&buf));
     sz_buf_fini(&buf);
     return rc;
 }
 
 enum sz_render sz_template_id(struct sz_txn *txn, const struct sz_template *tpl, size_t max, struct sz_slice *out)
 {
-    return render(txn, tpl, max, true, out);
+    return render(&(struct render){txn, FORM_ID, SZ_NONE}, tpl, max, out);
+}
+
+enum sz_render sz_template_item(struct sz_txn *txn, const struct sz_template *tpl, struct sz_slice item, size_t max,
+                                struct sz_slice *out)
+{
+    return render(&(struct render){txn, FORM_ID, item}, tpl, max, out);
 }
 
 enum sz_render sz_template_text(struct sz_txn *txn, const struct sz_template *tpl, size_t max, struct sz_slice *out)
 {
-    return render(txn, tpl, max, false, out);
+    return render(&(struct render){txn, FORM_TEXT, SZ_NONE}, tpl, max, out);
+}
+
+enum sz_list sz_template_list(struct sz_txn *txn, const struct sz_template_part *part, struct sz_slice *rest,
+                              struct sz_slice *item)
+{
+    struct sz_claim claim = {.type = SZ_CLAIM_ABSENT};
+    if (txn->identity != NULL && part->slot < SZ_SLOT_SUB)
+        claim = sz_identity_claim(txn->identity, part->slot);
+    *rest = claim.text;
+    if (claim.type == SZ_CLAIM_STRINGS)
+        return SZ_LIST_MANY;
+    if (claim.type == SZ_CLAIM_BOOL || claim.type == SZ_CLAIM_OTHER)
+        return SZ_LIST_BAD;
+    struct value one = claim_value(txn, part->slot);
+    *item = one.text;
+    return one.rc == SZ_RENDER_OK ? SZ_LIST_ONE : SZ_LIST_NONE;
+}
+
+/* ---- as JSON ---------------------------------------------------------------------------------------------------- */
+
+static void add_list(struct sz_slice items, struct sz_buf *out)
+{
+    struct sz_slice item;
+    char before = '[';
+    if (items.n == 0)
+        sz_buf_adds(out, SZ_S("["));
+    while (sz_claim_next(&items, &item)) {
+        sz_buf_add(out, &before, 1);
+        sz_buf_json(out, item);
+        before = ',';
+    }
+    sz_buf_adds(out, SZ_S("]"));
+}
+
+/* A claim that is no text: with the type that the token gave it.  False: it is one. */
+static bool add_typed(struct sz_txn *txn, unsigned slot, struct sz_buf *out)
+{
+    if (txn->identity == NULL || slot >= SZ_SLOT_SUB)
+        return false;
+    struct sz_claim claim = sz_identity_claim(txn->identity, slot);
+    switch (claim.type) {
+    case SZ_CLAIM_INTEGER:
+        sz_buf_printf(out, "%lld", (long long)claim.integer);
+        return true;
+    case SZ_CLAIM_BOOL:
+        sz_buf_adds(out, claim.integer != 0 ? SZ_S("true") : SZ_S("false"));
+        return true;
+    case SZ_CLAIM_STRINGS:
+        add_list(claim.text, out);
+        return true;
+    case SZ_CLAIM_OTHER:
+        sz_buf_adds(out, claim.text);
+        return claim.text.n > 0;
+    case SZ_CLAIM_STRING:
+    case SZ_CLAIM_ABSENT:
+        break;
+    }
+    return false;
+}
+
+enum sz_render sz_template_json(struct sz_txn *txn, const struct sz_template *tpl, struct sz_buf *out)
+{
+    struct sz_slice text;
+    bool lone = tpl->n == 1 && tpl->parts[0].var == SZ_VAR_CLAIM;
+    if (lone && add_typed(txn, tpl->parts[0].slot, out))
+        return SZ_RENDER_OK;
+    enum sz_render rc = render(&(struct render){txn, FORM_JSON, SZ_NONE}, tpl, CONTEXT_TEXT_MAX, &text);
+    if (rc == SZ_RENDER_OK)
+        sz_buf_json(out, text);
+    return rc;
 }

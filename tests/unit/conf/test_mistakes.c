@@ -288,19 +288,25 @@ Test(mistakes, providers)
     "https://ab/i, client_id: c, client_secret_file: secret}}\n"
 
 /* Two more issuers and an engine before the route. */
-static void check_route(const struct bad *bad)
+static struct sz_buf with_route(const char *route)
 {
     struct sz_buf text = {0};
     conf_write("secret", "a secret of enough bytes for HS256\n", 0600);
-    char *base = conf_base(FGA, bad->text);
+    char *base = conf_base(FGA, route);
     const char *upstreams = strstr(base, "upstreams:");
     sz_buf_add(&text, base, (size_t)(upstreams - base));
     sz_buf_adds(&text, SZ_S(ISSUERS));
     sz_buf_adds(&text, sz_cstr(upstreams));
     sz_buf_add(&text, "", 1);
+    free(base);
+    return text;
+}
+
+static void check_route(const struct bad *bad)
+{
+    struct sz_buf text = with_route(bad->text);
     check(text.p, bad, 16);
     sz_buf_fini(&text);
-    free(base);
 }
 
 #define TAIL ", auth: {issuers: [main]}, upstream: up}\n"
@@ -426,6 +432,70 @@ Test(mistakes, authorize)
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check_route(&cases[i]);
+}
+
+#define WITH(more) CHECK("\"user:{claims.sub}\"", "v", "\"d:x\", " more)
+#define TUPLE(user, relation, object) \
+    WITH("contextual_tuples: [{user: " user ", relation: " relation ", object: " object "}]")
+
+Test(mistakes, authorize_context_and_tuples)
+{
+    static const struct bad cases[] = {
+        {WITH("context: {}"), 1, 0, "'context' is empty"},
+        {WITH("context: {\"a b\": x}"), 1, 0, "letters, digits and '_'"},
+        {WITH("context: {1a: x}"), 1, 0, "letters, digits and '_'"},
+        {WITH("context: {a: \"{path.id}\"}"), 1, 0, "has no {id}"},
+        {WITH("context: {a: \"{clams.x}\"}"), 1, 0, "is no variable"},
+        {WITH("context: {a: \"{claims.groups[]}\"}"), 1, 0, "only 'contextual_tuples' take the items"},
+        {WITH("context: {a: \"{header.authorization}\"}"), 1, 0, "holds credentials"},
+        {WITH("context: {a: [b]}"), 1, 0, "takes one value"},
+        {CHECK("\"user:{claims.groups[]}\"", "v", "\"d:x\""), 1, 0, "only 'contextual_tuples' take the items"},
+        {WITH("contextual_tuples: []"), 1, 0, "'contextual_tuples' is empty"},
+        {WITH("contextual_tuples: [{user: \"user:x\"}]"), 1, 0, "a contextual tuple needs 'relation'"},
+        {TUPLE("\"{claims.sub}\"", "v", "\"g:x\""), 1, 0, "begins with a literal type"},
+        {TUPLE("\"user:{claims.sub}\"", "v", "\"{claims.groups[]}\""), 1, 0, "begins with a literal type"},
+        {TUPLE("\"user:{claims.sub}\"", "v", "\"{claims.t}:x\""), 1, 0, "begins with a literal type"},
+        {TUPLE("\"user:{claims.sub}\"", "\"{claims.r}\"", "\"g:x\""), 1, 0, "one literal word"},
+        {TUPLE("\"group:{claims.g}#{claims.r}\"", "v", "\"g:x\""), 1, 0, "behind '#' stands a relation, literally"},
+        {TUPLE("\"group:{claims.g}#a{claims.r}\"", "v", "\"g:x\""), 1, 0, "behind '#' stands a relation, literally"},
+        {TUPLE("\"group:{claims.g}#\"", "v", "\"g:x\""), 1, 0, "behind '#' stands a relation, literally"},
+        {TUPLE("\"group:{claims.g}#a#b\"", "v", "\"g:x\""), 1, 0, "behind '#' stands a relation, literally"},
+        {CHECK("\"group:x#{claims.r}\"", "v", "\"d:x\""), 1, 0, "behind '#' stands a relation, literally"},
+        {TUPLE("\"user:{claims.sub}\"", "v", "\"g:{claims.a[]}{claims.b}\""), 1, 0, "run together"},
+        {TUPLE("\"user:{claims.a[]}\"", "v", "\"g:{claims.b[]}\""), 1, 0, "one list at a time"},
+        {WITH("consistency: strong"), 1, 0, "it takes minimize_latency, higher_consistency"},
+        {BOTH
+         "authorize: {user: \"user:{issuer}@{claims.sub}\", relation: v, object: \"d:x\", contextual_tuples: [{user: "
+         "\"user:{claims.sub}\", relation: m, object: \"g:{issuer}@{claims.g[]}\"}]}}\n",
+         1, 0, "put {issuer} into 'user'"},
+        {MAIN
+         "scopes: [a]}, authorize: {all: [{user: \"user:{claims.sub}\", relation: v, object: \"d:x\"}], context: {a: "
+         "b}}}\n",
+         1, 0, "nothing but 'consistency' beside these"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        check_route(&cases[i]);
+}
+
+/* What may be meant, and mostly is not. */
+Test(mistakes, contextual_tuples_that_are_warned_about)
+{
+    static const struct bad cases[] = {
+        {TUPLE("\"user:{claims.sub}\"", "v", "\"g:{query.g}\""), 0, 0, "the client writes what it is granted"},
+        {TUPLE("\"user:{header.x-u}\"", "v", "\"g:{claims.g}\""), 0, 0, "the client writes what it is granted"},
+        {BOTH
+         "authorize: {user: \"user:{issuer}@{claims.sub}\", relation: v, object: \"d:x\", contextual_tuples: [{user: "
+         "\"user:{issuer}@{claims.sub}\", relation: m, object: \"g:{claims.g[]}\"}]}}\n",
+         0, 0, "put {issuer} into 'object'"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++) {
+        struct conf_try t;
+        struct sz_buf text = with_route(cases[i].text);
+        conf_try(&t, text.p);
+        cr_expect(t.conf != NULL && conf_has(&t, 0, 0, cases[i].message), "%s: %s", cases[i].text, conf_messages(&t));
+        conf_done(&t);
+        sz_buf_fini(&text);
+    }
 }
 
 Test(mistakes, headers_and_cors)

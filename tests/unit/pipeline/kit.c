@@ -31,7 +31,8 @@ static struct {
         bool later;
     } rows[16];
     size_t n;
-    char asked[1024];
+    char asked[1024], context[4096], tuples[16384];
+    bool consistent;
     unsigned asked_n, cancelled_n;
     struct sz_defer defer;
     struct sz_authz_op *op;
@@ -47,6 +48,21 @@ void kit_answer(const char *object, enum sz_authz_outcome outcome, bool later)
 const char *kit_asked(void)
 {
     return source.asked;
+}
+
+const char *kit_asked_context(void)
+{
+    return source.context;
+}
+
+const char *kit_asked_tuples(void)
+{
+    return source.tuples;
+}
+
+bool kit_asked_consistent(void)
+{
+    return source.consistent;
 }
 
 unsigned kit_asked_n(void)
@@ -74,6 +90,15 @@ static int source_start(struct sz_authz *authz, struct sz_loop *loop, const stru
     (void)deadline;
     snprintf(source.asked, sizeof(source.asked), "%.*s|%.*s|%.*s", SZ_FMT(check->key.user), SZ_FMT(check->key.relation),
              SZ_FMT(check->key.object));
+    snprintf(source.context, sizeof(source.context), "%.*s", SZ_FMT(check->context));
+    source.consistent = check->consistency == SZ_HIGHER_CONSISTENCY;
+    source.tuples[0] = '\0';
+    for (size_t i = 0, n = 0; i < check->contextual_n; i++) {
+        const struct sz_tuple_key *k = &check->contextual[i];
+        n += (size_t)snprintf(source.tuples + n, sizeof(source.tuples) - n, "%.*s %.*s %.*s\n", SZ_FMT(k->user),
+                              SZ_FMT(k->relation), SZ_FMT(k->object));
+        cr_assert_lt(n, sizeof(source.tuples));
+    }
     source.asked_n++;
     op->answer = (struct sz_authz_answer){.outcome = SZ_AUTHZ_DENIED};
     for (size_t i = 0; i < source.n; i++) {

@@ -52,6 +52,10 @@ void kit_answer(const char *object, enum sz_authz_outcome outcome, bool later);
 /* What was asked last: "user|relation|object". */
 const char *kit_asked(void);
 unsigned kit_asked_n(void);
+/* Its context ("": none) and contextual tuples: "user relation object" each, in order, with a newline behind. */
+const char *kit_asked_context(void);
+const char *kit_asked_tuples(void);
+bool kit_asked_consistent(void); /* HIGHER_CONSISTENCY */
 unsigned kit_cancelled_n(void);
 
 /* Value of a header in a list, NULL when absent; fails the test when it is there twice. */
