@@ -293,13 +293,15 @@ struct sz_conf_rate_limit {
     struct sz_limit_rule rule;
     struct sz_limit_rule emergency; /* with fail_open: under which the process goes on without its store */
     enum sz_limit_by by;
-    struct sz_slice key;    /* TEMPLATE: as written */
-    uint32_t lease;         /* requests' worth taken from the store at once; 1: one by one */
-    bool dry_run;           /* counted, never refused */
-    bool fail_open;         /* on_store_failure: open */
-    uint64_t version;       /* policy_version: another one is another set of buckets */
-    uint64_t quota;         /* tokens, or requests of a window; and ... */
-    uint64_t quota_seconds; /* ... in what time, rounded up; 0: never refilled */
+    struct sz_slice key;     /* TEMPLATE: as written */
+    uint32_t lease;          /* requests' worth taken from the store at once; 1: one by one */
+    bool dry_run;            /* counted, never refused */
+    bool fail_open;          /* on_store_failure: open */
+    uint64_t version;        /* policy_version: another one is another set of buckets */
+    uint64_t quota;          /* tokens, or requests of a window; and ... */
+    uint64_t quota_seconds;  /* ... in what time, rounded up; 0: never refilled */
+    struct sz_slice args[6]; /* of the script, as far as the policy knows them */
+    size_t args_n;
 };
 struct sz_conf_route_limit {
     const struct sz_conf_rate_limit *policy;

@@ -20,11 +20,12 @@
 #include "subzero/conf.h"
 #include "subzero/loop.h"
 #include "subzero/reason.h"
+#include "subzero/redis.h"
 
 struct sz_limiter;
 
 /* Maps its tables; nothing of them is touched before it is used.  NULL: errno. */
-struct sz_limiter *sz_limiter_new(const struct sz_conf_limits *conf);
+struct sz_limiter *sz_limiter_new(const struct sz_conf *conf);
 void sz_limiter_free(struct sz_limiter **limiter);
 
 /* ---- one bucket -------------------------------------------------------------------------------------------------- */
@@ -48,15 +49,31 @@ struct sz_limit_answer {
     struct sz_limit_view view; /* retry: also with `failed` */
 };
 
-struct sz_limit_op {                         /* embedded in the asker's struct; zero-initialise, set on_done */
+/* Embedded in the asker's struct; zero-initialise, set on_done. */
+struct sz_limit_op {
     void (*on_done)(struct sz_limit_op *op); /* once, never inside the ask; not at all when that was answered */
     struct sz_limit_answer answer;
+    /* private, until the answer */
+    struct sz_redis_op redis;
+    struct sz_limiter *limiter;
+    struct sz_redis *client;
+    struct sz_loop *loop;
+    struct sz_limit_question question;
+    struct sz_mono deadline;
+    uint64_t want; /* requests' worth */
 };
 
 enum { SZ_LIMITER_ANSWERED = 1 };
-/* 0: on_done will run.  SZ_LIMITER_ANSWERED: op->answer is the answer. */
-int sz_limiter_ask(struct sz_limiter *limiter, struct sz_loop *loop, const struct sz_limit_question *question,
-                   struct sz_mono deadline, struct sz_limit_op *op) SZ_MUST_CHECK;
+/*
+ * redis: the loop's client, NULL without one: then, as when the configuration had none at the start, the process's own
+ * bucket is asked.  0: on_done will run, at the latest when redis.timeout is over.  SZ_LIMITER_ANSWERED: op->answer is
+ * the answer.
+ */
+int sz_limiter_ask(struct sz_limiter *limiter, struct sz_redis *redis, struct sz_loop *loop,
+                   const struct sz_limit_question *question, struct sz_mono deadline,
+                   struct sz_limit_op *op) SZ_MUST_CHECK;
+/* After it on_done will not run; the token may be spent.  No-op when nothing is under way. */
+void sz_limiter_cancel(struct sz_limit_op *op);
 
 /* ---- before authentication --------------------------------------------------------------------------------------- */
 

@@ -3,6 +3,7 @@
  * that editors and CI can jump to it.  Nothing is bound and nothing is asked over the network.
  */
 #include <getopt.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "cli/cli.h"
@@ -40,6 +41,18 @@ static bool files_are_good(struct sz_conf *conf)
     return good;
 }
 
+/* How near the arithmetic of each rate limit comes to where Redis's is no longer exact. */
+static void say_products(const struct sz_conf *conf, struct sz_buf *out)
+{
+    for (size_t i = 0; i < conf->rate_limits_n; i++) {
+        const struct sz_conf_rate_limit *limit = &conf->rate_limits[i];
+        sz_buf_printf(out, "rate limit %.*s: largest product %" PRIu64 ", below 2^52 = %" PRIu64 "\n",
+                      SZ_FMT(limit->name),
+                      limit->rule.largest > limit->emergency.largest ? limit->rule.largest : limit->emergency.largest,
+                      SZ_LIMIT_PRODUCT_MAX);
+    }
+}
+
 int sz_cmd_check(int argc, char **argv)
 {
     static const struct option options[] = {{"config", required_argument, NULL, 'c'},
@@ -69,7 +82,12 @@ int sz_cmd_check(int argc, char **argv)
     if (conf == NULL)
         return SZ_EXIT_NO;
     size_t routes = conf->routes_n, issuers = conf->issuers_n, upstreams = conf->upstreams_n;
+    struct sz_buf products = {0};
+    say_products(conf, &products);
     bool good = files_are_good(conf);
+    if (good && !quiet)
+        printf("%.*s", SZ_FMT(sz_buf_slice(&products)));
+    sz_buf_fini(&products);
     if (good && !quiet)
         printf("%s: %zu routes, %zu issuers, %zu upstreams: good\n", path, routes, issuers, upstreams);
     return good ? SZ_EXIT_OK : SZ_EXIT_NO;

@@ -149,6 +149,17 @@ static void emergency_of(struct sz_builder *b, const struct sz_raw_rate_limit *r
                   "let 'emergency' be a rounder fraction");
 }
 
+/* What the scripts compute with, as text. */
+static void args_of(struct sz_builder *b, struct sz_conf_rate_limit *out)
+{
+    const struct sz_limit_rule *r = &out->rule;
+    const uint64_t bucket[] = {r->capacity, r->n, r->d, r->cost, r->fill}, window[] = {r->capacity, r->window, r->cost};
+    bool is_window = r->kind == SZ_LIMIT_WINDOW;
+    out->args_n = is_window ? SZ_COUNT(window) : SZ_COUNT(bucket);
+    for (size_t i = 0; i < out->args_n; i++)
+        out->args[i] = sz_pool_printf(b->l->pool, "%" PRIu64, is_window ? window[i] : bucket[i]);
+}
+
 static void policy(struct sz_builder *b, const struct sz_raw_rate_limit *raw, struct sz_conf_rate_limit *out)
 {
     struct rate rate = {0};
@@ -167,6 +178,7 @@ static void policy(struct sz_builder *b, const struct sz_raw_rate_limit *raw, st
         sz_mistake(b->l, sz_node_get(raw->head.node, "lease"),
                    "'lease' takes more at once than the whole limit holds; lower it");
     emergency_of(b, raw, out, rate);
+    args_of(b, out);
 }
 
 void sz_build_rate_limits(struct sz_builder *b)

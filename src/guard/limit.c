@@ -132,6 +132,11 @@ struct window { /* as it stands at some instant */
     uint64_t number, elapsed, current, previous;
 };
 
+static uint64_t at_most(uint64_t n, uint64_t most)
+{
+    return n < most ? n : most;
+}
+
 static struct window window_at(const struct sz_limit_rule *rule, const struct sz_limit_state *state, uint64_t now)
 {
     uint64_t ms = now / 1000;
@@ -142,10 +147,10 @@ static struct window window_at(const struct sz_limit_rule *rule, const struct sz
         w.elapsed = 0;
     }
     if (w.number == state->a) {
-        w.current = state->b >> 32;
-        w.previous = state->b & UINT32_MAX;
+        w.current = at_most(state->b >> 32, rule->capacity); /* the limit may have been lowered since */
+        w.previous = at_most(state->b & UINT32_MAX, rule->capacity);
     } else if (w.number == state->a + 1) {
-        w.previous = state->b >> 32;
+        w.previous = at_most(state->b >> 32, rule->capacity);
     }
     return w;
 }

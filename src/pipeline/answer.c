@@ -89,12 +89,24 @@ static unsigned dialect_status(struct sz_txn *txn, unsigned status)
     return status == 401 || status == 403 ? status : 403;
 }
 
+/* What a limit said when it let the request through is not what it ends with. */
+static void drop_reason(struct sz_headers *h)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < h->n; i++) {
+        if (!sz_eq(h->v[i].name, SZ_S("x-subzero-reason")))
+            h->v[n++] = h->v[i];
+    }
+    h->n = n;
+}
+
 void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail)
 {
     const struct sz_reason_row *row = sz_reason_row(reason);
     txn->answer = (struct sz_answer){.status = status};
     add(txn, SZ_S("content-type"), SZ_S("application/problem+json"));
     add(txn, SZ_S("cache-control"), SZ_S("no-store"));
+    drop_reason(&txn->respond);
     add(txn, SZ_S("x-subzero-reason"), sz_cstr(row->name));
     if (wants_challenge(reason, status))
         add(txn, SZ_S("www-authenticate"), challenge(txn, reason));

@@ -39,8 +39,8 @@ static enum sz_reason ask(struct sz_txn *txn, bool *parked)
     enum sz_reason reason = sz_limit_key(txn, question.limit, question.kind, &question.key);
     if (reason != SZ_REASON_allowed)
         return reason;
-    run->under_way =
-        sz_limiter_ask(txn->worker->gate->limiter, txn->worker->loop, &question, txn->deadline, &run->op) == 0;
+    run->under_way = sz_limiter_ask(txn->worker->gate->limiter, txn->worker->redis, txn->worker->loop, &question,
+                                    txn->deadline, &run->op) == 0;
     *parked = run->under_way;
     return SZ_REASON_allowed;
 }
@@ -61,6 +61,8 @@ static enum sz_step finish(struct sz_txn *txn, enum sz_reason reason, const stru
     txn->limits->reason = reason;
     txn->limits->whose = whose;
     sz_limit_headers(txn);
+    if (allow && reason != SZ_REASON_allowed) /* without its store: said to the client, too */
+        sz_headers_add(&txn->respond, txn->pool, SZ_S("x-subzero-reason"), sz_cstr(sz_reason_row(reason)->name));
     return allow ? sz_pass(txn) : sz_refuse(txn, reason);
 }
 
@@ -134,4 +136,10 @@ enum sz_reason sz_limit_reason(const struct sz_txn *txn, const struct sz_conf_ra
 {
     *policy = txn->limits != NULL ? txn->limits->whose : NULL;
     return txn->limits != NULL ? txn->limits->reason : SZ_REASON_allowed;
+}
+
+void sz_limit_cancel(struct sz_txn *txn)
+{
+    if (txn->limits != NULL && txn->limits->under_way)
+        sz_limiter_cancel(&txn->limits->op);
 }

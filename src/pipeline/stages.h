@@ -56,7 +56,9 @@ enum sz_reason sz_admit_target(struct sz_txn *txn, const char **why);
 enum sz_reason sz_address_share(struct sz_txn *txn);
 void sz_address_failed(struct sz_txn *txn);
 void sz_address_leave(struct sz_txn *txn);
-/* limit.c: of a request without a limit `allowed`; of one that a limit let through without its store, why. */
+/* limit.c: the client left; the store's answer is not waited for. */
+void sz_limit_cancel(struct sz_txn *txn);
+/* Of a request without a limit `allowed`; of one that a limit let through without its store, why. */
 enum sz_reason sz_limit_reason(const struct sz_txn *txn, const struct sz_conf_rate_limit **policy);
 /* authorize.c: the client left; what is being asked is not waited for. */
 void sz_authorize_cancel(struct sz_txn *txn);

@@ -65,6 +65,7 @@ void sz_txn_end(struct sz_txn *txn)
     sz_verify_queue_leave(txn->worker->verify, txn);
     sz_flight_leave(&txn->flight);
     sz_authorize_cancel(txn);
+    sz_limit_cancel(txn);
     sz_address_leave(txn);
     sz_commit_cancel(txn);
     if (txn->identity != NULL)

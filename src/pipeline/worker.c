@@ -79,7 +79,7 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
 {
     *gate = (struct sz_gate){.tokens = sz_token_cache_new(conf->cache.capacity)};
     gate->rejects = sz_reject_cache_new(conf->cache.negative_capacity);
-    gate->limiter = sz_limiter_new(&conf->limits);
+    gate->limiter = sz_limiter_new(conf);
     /* Whoever waits is a request in flight: limits.max_in_flight bounds them before these figures do. */
     gate->key_flights =
         sz_flights_new(&(struct sz_flights_conf){.flights = 1024, .waiters = 1000000, .result = 0, .age = SZ_SEC(60)});
