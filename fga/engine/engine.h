@@ -119,6 +119,9 @@ typedef int sz_change_fn(void *arg, const struct sz_tuple_key *key, bool deleted
 #define SZ_CHANGES_KEPT (1U << 20)
 int sz_engine_changes(struct sz_engine *e, struct sz_slice type, struct sz_slice token, size_t n, sz_change_fn *fn,
                       void *arg, char room[SZ_TOKEN_ROOM], struct sz_slice *next, struct sz_fault *fault) SZ_MUST_CHECK;
+/* The token to read the changes from that second on (since 1970). */
+struct sz_slice sz_engine_changes_since(struct sz_engine *e, struct sz_slice type, int64_t seconds,
+                                        char room[SZ_TOKEN_ROOM]);
 
 struct sz_engine_stats {
     size_t tuples, objects; /* objects: distinct names seen */

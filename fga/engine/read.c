@@ -261,6 +261,33 @@ static int parse_change_token(struct sz_slice token, struct sz_slice type, uint6
     return 0;
 }
 
+static struct sz_slice change_token(uint64_t at, struct sz_slice type, char room[SZ_TOKEN_ROOM])
+{
+    return sz_slice(room, (size_t)snprintf(room, SZ_TOKEN_ROOM, "%" PRIu64 "%s%.*s", at, type.p != NULL ? "|" : "",
+                                           SZ_FMT(sz_sub(type, 0, 254))));
+}
+
+static uint64_t changes_kept(const struct sz_engine *e)
+{
+    return e->n_changes < SZ_CHANGES_KEPT ? e->n_changes : SZ_CHANGES_KEPT;
+}
+
+struct sz_slice sz_engine_changes_since(struct sz_engine *e, struct sz_slice type, int64_t seconds,
+                                        char room[SZ_TOKEN_ROOM])
+{
+    pthread_mutex_lock(&e->writer);
+    uint64_t from = e->n_changes - changes_kept(e), to = e->n_changes;
+    while (from < to) {
+        uint64_t middle = from + (to - from) / 2;
+        if (e->changes[middle % e->cap_changes].seconds < seconds)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    pthread_mutex_unlock(&e->writer);
+    return change_token(from, type, room);
+}
+
 int sz_engine_changes(struct sz_engine *e, struct sz_slice type, struct sz_slice token, size_t n, sz_change_fn *fn,
                       void *arg, char room[SZ_TOKEN_ROOM], struct sz_slice *next, struct sz_fault *fault)
 {
@@ -270,7 +297,7 @@ int sz_engine_changes(struct sz_engine *e, struct sz_slice type, struct sz_slice
     if (err != 0)
         return err;
     pthread_mutex_lock(&e->writer); /* a page is short, and the log is the writer's */
-    uint64_t kept = e->n_changes < SZ_CHANGES_KEPT ? e->n_changes : SZ_CHANGES_KEPT;
+    uint64_t kept = changes_kept(e);
     if (at > e->n_changes || (token.n > 0 && at + kept < e->n_changes)) {
         sz_fault_set(fault, 2007, "the changes after this token are no longer kept: read all tuples again");
         err = -EINVAL;
@@ -288,7 +315,6 @@ int sz_engine_changes(struct sz_engine *e, struct sz_slice type, struct sz_slice
     pthread_mutex_unlock(&e->writer);
     sz_buf_fini(&user);
     if (err == 0)
-        *next = sz_slice(room, (size_t)snprintf(room, SZ_TOKEN_ROOM, "%" PRIu64 "%s%.*s", at, type.p != NULL ? "|" : "",
-                                                SZ_FMT(sz_sub(type, 0, 254))));
+        *next = change_token(at, type, room);
     return err;
 }

@@ -448,6 +448,8 @@ struct sz_conf_fga {
     struct sz_conf_fga_remote remote;        /* modes remote and replica */
     struct sz_slice model, tuples;           /* file paths; mode embedded */
     struct sz_slice model_text, tuples_text; /* instead of files: the demo's (DSL, YAML) */
+    const struct sz_conf_listener *listen;   /* the OpenFGA API; NULL: off */
+    struct sz_secret keys;                   /* of that API: preshared_keys_file */
 };
 
 /* ---- threat scores: see subzero/threat.h -------------------------------------------------------- */

@@ -95,11 +95,13 @@ static inline int sz_authz_start(struct sz_authz *authz, struct sz_loop *loop, c
 }
 
 struct sz_conf_fga;
+struct sz_fga_hub; /* subzero/fga_api.h */
 /*
  * The embedded source: model (.fga, .json or fga.mod) and tuple files, or the texts that the demo brings.
+ * Long checks go on on the hub's pool, which outlives the source; without a hub they are unavailable.
  * Blocking.  NULL: *why says where and what.
  */
-struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_text *why);
+struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_fga_hub *hub, struct sz_text *why);
 /* A remote store: OpenFGA or Auth0 FGA.  Blocking; nothing is asked yet.  NULL: *why. */
 struct sz_authz *sz_authz_remote_open(const struct sz_conf_fga *conf, struct sz_text *why);
 struct sz_authz *sz_authz_embedded_new(struct sz_slice model_dsl, struct sz_slice tuples_yaml, struct sz_text *why);

@@ -30,7 +30,7 @@ static bool files_are_good(struct sz_conf *conf)
     sz_mistakes_init(&m);
     bool tls = sz_tls_check(conf, &m);
     struct sz_upstream_tls *upstreams = sz_upstream_tls_new(conf, &m);
-    struct sz_snapshot *snapshot = sz_snapshot_new(conf, &m);
+    struct sz_snapshot *snapshot = sz_snapshot_new(conf, NULL, &m);
     bool good = tls && upstreams != NULL && snapshot != NULL;
     if (upstreams != NULL)
         sz_upstream_tls_unref(upstreams);

@@ -26,6 +26,7 @@ struct serve {
     struct options options;
     struct sz_demo demo;
     struct sz_server *server;
+    struct sz_fga_hub *fga;
 };
 static struct serve serve;
 
@@ -133,7 +134,12 @@ static struct sz_snapshot *load(struct serve *s, struct sz_conf_source source)
     }
     if (conf != NULL) {
         sz_metrics_init(conf->workers + 1);
-        snapshot = sz_snapshot_new(conf, &mistakes);
+        s->fga = sz_fga_hub_new(&(struct sz_fga_clock){sz_mono_read, sz_wall_read});
+        snapshot = sz_snapshot_new(conf, s->fga, &mistakes);
+    }
+    if (snapshot != NULL && sz_snapshot_seed(snapshot, s->fga, &mistakes) != 0) {
+        sz_snapshot_unref(snapshot);
+        snapshot = NULL;
     }
     sz_demo_loaded(&s->demo);
     sz_cli_print_mistakes(&mistakes, stderr);
@@ -176,6 +182,8 @@ static void on_ready(struct sz_server *server)
         const struct sz_listener *listener = &server->listeners[i];
         if (listener->kind == SZ_LISTEN_DATA)
             sz_log(SZ_LOG_INFO, "edge", "listening on %.*s", SZ_FMT(listener->conf->address));
+        if (listener->kind == SZ_LISTEN_FGA)
+            sz_log(SZ_LOG_INFO, "edge", "OpenFGA API on %.*s", SZ_FMT(listener->conf->address));
     }
     sz_log(SZ_LOG_INFO, "edge", "subzero %s is ready: %u workers", SZ_VERSION, server->threads_n);
     if (serve.options.demo)
@@ -192,6 +200,7 @@ static int run(struct serve *s, struct sz_snapshot *snapshot, struct sz_conf_sou
     s->server = sz_server_new(snapshot, source, &why);
     if (s->server == NULL)
         return fail(why.s);
+    s->server->fga = s->fga;
     note_files(s->server, conf);
     int rc = sz_server_bind(s->server, s->options.demo ? &s->demo.upstream : NULL, &why);
     if (rc == 0)
@@ -204,6 +213,7 @@ static int run(struct serve *s, struct sz_snapshot *snapshot, struct sz_conf_sou
     if (rc != 0)
         return fail(why.s); /* the process ends: what is half built is not taken down */
     sz_server_free(&s->server);
+    sz_fga_hub_free(&s->fga);
     sz_metrics_fini();
     return SZ_EXIT_OK;
 }

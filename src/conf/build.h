@@ -37,6 +37,9 @@ void sz_build_admin(struct sz_builder *b);
 void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, assertion */
 void sz_build_redis(struct sz_builder *b);   /* after the process: it counts the workers */
 void sz_build_audit(struct sz_builder *b);
+void sz_build_fga_listen(struct sz_builder *b);
+/* Two that would bind the same port; the wildcard address takes it from all others of its family. */
+bool sz_listeners_collide(const struct sz_conf_listener *a, const struct sz_conf_listener *c);
 void sz_build_issuers(struct sz_builder *b);
 void sz_build_fga(struct sz_builder *b);
 /* A url that a provider may be asked at; false after a mistake. */

@@ -19,7 +19,7 @@ static bool named(const struct sz_raw_fga *raw, const char *name)
 
 static void refuse_others(struct sz_builder *b, const struct sz_raw_fga *raw)
 {
-    static const char *const embedded[] = {"model", "tuples"};
+    static const char *const embedded[] = {"model", "tuples", "listen", "preshared_keys_file"};
     static const char *const remote[] = {
         "api_url",      "store_id", "model_id", "token_file", "client_id", "client_secret_file",
         "token_issuer", "audience", "changes",  "ca_file"}; /* what has a default is in every dump */
@@ -129,6 +129,7 @@ void sz_build_fga(struct sz_builder *b)
     refuse_others(b, raw);
     if (out->mode != SZ_FGA_EMBEDDED)
         remote(b, raw, &out->remote);
-    else if (!named(raw, "model"))
-        sz_mistake(b->l, raw->head.node, "'fga' needs 'model': a .fga, .json or fga.mod file");
+    else if (!named(raw, "model") && !named(raw, "listen"))
+        sz_mistake(b->l, raw->head.node,
+                   "'fga' needs 'model': a .fga, .json or fga.mod file; or 'listen', where one can be written");
 }

@@ -112,8 +112,7 @@ static void listener(struct sz_builder *b, const struct sz_raw_listener *raw, st
     sz_build_api(b, raw, out);
 }
 
-/* Two that would bind the same port; the wildcard address takes it from all others of its family. */
-static bool same_place(const struct sz_conf_listener *a, const struct sz_conf_listener *c)
+bool sz_listeners_collide(const struct sz_conf_listener *a, const struct sz_conf_listener *c)
 {
     static const struct sz_addr any4 = {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}}, any6 = {{0}};
     if (a->port != c->port || a->port == 0 || sz_addr_is_v4(a->ip) != sz_addr_is_v4(c->ip))
@@ -130,7 +129,7 @@ void sz_build_listeners(struct sz_builder *b)
     for (size_t i = 0; i < n; i++) {
         listener(b, &raw[i], &v[i]);
         for (size_t k = 0; k < i; k++) {
-            if (same_place(&v[i], &v[k]))
+            if (sz_listeners_collide(&v[i], &v[k]))
                 sz_mistake(b->l, sz_node_get(raw[i].head.node, "address"),
                            "'%.*s' and '%.*s' are the same place; keep one", SZ_FMT(v[k].address),
                            SZ_FMT(v[i].address));
@@ -159,7 +158,7 @@ void sz_build_admin(struct sz_builder *b)
         sz_mistake(b->l, sz_node_get(node, "address"), "an admin address that is not loopback needs 'token_file'");
     for (size_t i = 0; i < b->conf->listeners_n; i++) {
         struct sz_conf_listener own = {.ip = out->ip, .port = out->port};
-        if (same_place(&own, &b->conf->listeners[i]))
+        if (sz_listeners_collide(&own, &b->conf->listeners[i]))
             sz_mistake(b->l, sz_node_get(node, "address"), "'%.*s' is also a listener; give admin a port of its own",
                        SZ_FMT(raw->address));
     }

@@ -137,6 +137,8 @@ struct sz_raw_fga {
     struct sz_slice token_issuer;
     struct sz_raw_fga_changes changes;
     struct sz_raw_breaker breaker;
+    struct sz_slice listen;
+    struct sz_raw_secret keys;
 };
 struct sz_raw_timeouts {
     struct sz_raw_head head;

@@ -412,10 +412,15 @@ static const struct sz_field fga_fields[] = {
          "store in this process, which follows it"),
     TEXT_OR_FILE(
         "model", model, 0,
-        "`embedded`: authorization model, a .fga, .json or fga.mod file, or the DSL itself as a block of lines"),
+        "`embedded`: authorization model, a .fga, .json or fga.mod file, or the DSL itself as a block of lines; "
+        "optional with `listen`, where one can be written"),
     TEXT_OR_FILE("tuples", tuples, 0, "`embedded`: relation tuples, a file, or the YAML itself as a block of lines"),
-    LATER("listen", "the OpenFGA API on a listener of its own"),
-    LATER("preshared_keys_file", "keys of that API"),
+    TEXT("listen", listen, RESTART, NULL,
+         "`embedded`: `address:port` of the OpenFGA HTTP API over this engine, without TLS; routes then ask its store "
+         "`00000000000000000000000000`, which `model` and `tuples` are put into"),
+    SECRET("preshared_keys_file", keys, 0,
+           "keys of that API, one a line: `read KEY` or `write KEY`, and perhaps a name; not needed on a loopback "
+           "address"),
     TEXT("api_url", remote.api_url, 0, NULL, "the remote server's address, such as `https://api.us1.fga.dev`"),
     TEXT("store_id", remote.store_id, 0, NULL, "the store there"),
     TEXT("model_id", remote.model_id, 0, NULL,

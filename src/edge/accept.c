@@ -122,7 +122,7 @@ static void await_greeting(struct sz_acceptor *acceptor, h2o_socket_t *sock)
 void sz_accept(struct sz_acceptor *acceptor, int fd, const struct sockaddr *sa, socklen_t len)
 {
     struct sz_edge_thread *thread = acceptor->thread;
-    bool data = acceptor->listener->kind == SZ_LISTEN_DATA;
+    bool data = sz_listener_is_public(acceptor->listener->kind);
     bool proxied = data && acceptor->listener->conf->proxy_protocol;
     struct sz_addr peer;
 

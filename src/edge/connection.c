@@ -30,7 +30,7 @@ static void on_close(void *arg)
         conn->next->prev = conn->prev;
     thread->connections--;
     sz_gauge_add(thread->worker.index, conn->listener->gauge, -1);
-    if (conn->listener->kind == SZ_LISTEN_DATA)
+    if (sz_listener_is_public(conn->listener->kind))
         sz_server_conn_closed(thread->server, conn->counted ? &conn->peer : NULL);
     free(conn);
     sz_listeners_resume(thread);

@@ -7,6 +7,7 @@
 
 #include "edge/admin.h"
 #include "edge/demo_upstream.h"
+#include "edge/fga_listener.h"
 #include "edge/handler.h"
 #include "edge/server.h"
 
@@ -45,6 +46,7 @@ void sz_globalconf_init(struct sz_server *server)
     conf->http2.graceful_shutdown_timeout = to_ms(limits->drain);
     conf->http1.upgrade_to_http2 = 1; /* prior knowledge; the upgrade itself is overridden */
     add_host(server, SZ_LISTEN_DATA, "gateway.invalid", sz_handler_on_req);
+    add_host(server, SZ_LISTEN_FGA, "fga.invalid", sz_fga_on_req);
     add_host(server, SZ_LISTEN_ADMIN, "admin.invalid", sz_admin_on_req);
     add_host(server, SZ_LISTEN_DEMO, "demo.invalid", sz_demo_upstream_on_req);
 }

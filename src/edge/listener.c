@@ -111,6 +111,7 @@ static bool has_room(struct sz_acceptor *acceptor)
     struct sz_edge_thread *thread = acceptor->thread;
     switch (acceptor->listener->kind) {
     case SZ_LISTEN_DATA:
+    case SZ_LISTEN_FGA:
         return sz_server_conn_open(thread->server);
     case SZ_LISTEN_ADMIN:
         return thread->connections < ADMIN_CONNECTIONS;
@@ -126,7 +127,7 @@ static bool accept_one(struct sz_acceptor *acceptor)
     struct sz_edge_thread *thread = acceptor->thread;
     struct sockaddr_storage ss;
     socklen_t len = sizeof(ss);
-    bool data = acceptor->listener->kind == SZ_LISTEN_DATA;
+    bool data = sz_listener_is_public(acceptor->listener->kind);
 
     if (!has_room(acceptor)) {
         pause_accepting(acceptor);

@@ -15,11 +15,16 @@
 struct sz_edge_thread;
 struct sz_server;
 
-enum sz_listener_kind { SZ_LISTEN_DATA, SZ_LISTEN_ADMIN, SZ_LISTEN_DEMO };
+enum sz_listener_kind { SZ_LISTEN_DATA, SZ_LISTEN_FGA, SZ_LISTEN_ADMIN, SZ_LISTEN_DEMO };
+/* Clients' own: the workers serve them, and the limits on connections are theirs. */
+static inline bool sz_listener_is_public(enum sz_listener_kind kind)
+{
+    return kind == SZ_LISTEN_DATA || kind == SZ_LISTEN_FGA;
+}
 
 struct sz_listener { /* the process's side; constant after the start */
     enum sz_listener_kind kind;
-    const struct sz_conf_listener *conf; /* SZ_LISTEN_DATA: of the configuration that the process started with */
+    const struct sz_conf_listener *conf; /* SZ_LISTEN_DATA, _FGA: of the configuration that the process started with */
     int fd;                              /* -1 once it is closed: by the last thread that drains */
     uint16_t port;                       /* the bound one */
     struct sz_series gauge;

@@ -58,16 +58,19 @@ static void build(struct job *job)
     struct sz_conf *conf = server->source.load(server->source.arg, &job->mistakes);
     if (conf == NULL)
         return;
-    struct sz_snapshot *snapshot = sz_snapshot_new(conf, &job->mistakes);
+    struct sz_snapshot *snapshot = sz_snapshot_new(conf, server->fga, &job->mistakes);
     if (snapshot == NULL)
         return;
     job->tls = sz_tls_set_new(server, snapshot->conf, &job->mistakes);
     if (job->tls != NULL)
         job->upstream_tls = sz_upstream_tls_new(snapshot->conf, &job->mistakes);
-    if (job->upstream_tls != NULL)
+    if (job->upstream_tls != NULL && sz_snapshot_seed(snapshot, server->fga, &job->mistakes) == 0)
         job->snapshot = snapshot;
-    else
-        sz_snapshot_unref(snapshot);
+    if (job->snapshot != NULL)
+        return;
+    sz_upstream_tls_unref(job->upstream_tls);
+    job->upstream_tls = NULL;
+    sz_snapshot_unref(snapshot);
 }
 
 static void *builder(void *arg)

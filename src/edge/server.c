@@ -20,6 +20,7 @@ static void register_series(struct sz_server_series *series)
     series->refused_untrusted = sz_series1(SZ_METRIC_conn_refused, "untrusted");
     series->refused_bodies = sz_series1(SZ_METRIC_conn_refused, "buffered_bodies");
     series->admin_duration = sz_series1(SZ_METRIC_duration, "admin");
+    series->fga_duration = sz_series1(SZ_METRIC_duration, "fga");
     series->reload_ok = sz_series(SZ_METRIC_reload_ok, NULL);
     series->in_progress = sz_series(SZ_METRIC_in_progress, NULL);
 }
@@ -90,11 +91,16 @@ int sz_server_bind(struct sz_server *server, const struct sz_listener *demo, str
     const struct sz_conf *conf = server->boot->conf;
     int rc = 0;
 
-    server->listeners = sz_xcalloc(conf->listeners_n + 2, sizeof(*server->listeners));
+    server->listeners = sz_xcalloc(conf->listeners_n + 3, sizeof(*server->listeners));
     for (size_t i = 0; i < conf->listeners_n && rc == 0; i++) {
         struct sz_listener *listener = add_listener(server, SZ_LISTEN_DATA, conf->listeners[i].address);
         listener->conf = &conf->listeners[i];
         rc = sz_listener_bind(listener, listener->conf->ip, listener->conf->port, why);
+    }
+    if (rc == 0 && conf->fga.listen != NULL) {
+        struct sz_listener *listener = add_listener(server, SZ_LISTEN_FGA, SZ_S("fga"));
+        listener->conf = conf->fga.listen;
+        rc = sz_listener_bind(listener, conf->fga.listen->ip, conf->fga.listen->port, why);
     }
     if (rc == 0 && conf->admin.on) {
         struct sz_listener *listener = add_listener(server, SZ_LISTEN_ADMIN, SZ_S("admin"));

@@ -24,7 +24,7 @@ struct sz_threat_store;
 
 struct sz_server_series { /* counters of the edge, registered at the start */
     struct sz_series resets, refused_limit, refused_address, refused_proxy, refused_untrusted, refused_bodies;
-    struct sz_series admin_duration, reload_ok, in_progress;
+    struct sz_series admin_duration, fga_duration, reload_ok, in_progress;
 };
 
 /* Where a configuration comes from, at the start and at each reload.  Blocking.  NULL: mistakes in m. */
@@ -65,6 +65,7 @@ struct sz_server {
     _Atomic size_t buffered;
     size_t buffered_max;
 
+    struct sz_fga_hub *fga; /* not ours: outlives the server */
     struct sz_reloader *reloader;
     struct sz_cert_watch *certs; /* NULL: nothing is watched */
     struct sz_http_shared *http;

@@ -14,7 +14,7 @@
 
 static bool serves(const struct sz_edge_thread *thread, const struct sz_listener *listener)
 {
-    return thread->is_worker == (listener->kind == SZ_LISTEN_DATA);
+    return thread->is_worker == sz_listener_is_public(listener->kind);
 }
 
 static int init_acceptors(struct sz_edge_thread *thread)

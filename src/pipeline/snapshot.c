@@ -19,6 +19,8 @@ static void destroy(struct sz_snapshot *s)
         s->authz->free(s->authz);
     sz_prefixes_free(&s->allowed_ranges);
     sz_prefixes_free(&s->listed_ranges);
+    sz_fga_seed_free(&s->seed);
+    sz_fga_keys_free(&s->fga_keys);
     sz_signer_free(&s->assertion);
     sz_issuers_free(&s->issuers);
     sz_conf_free(&s->conf);
@@ -39,18 +41,65 @@ static bool anybody_asks(const struct sz_conf *conf)
     return false;
 }
 
-/* A file read whole, at start or reload; the model and tuple files have no secrets in them. */
-static int load_authz(struct sz_snapshot *s, struct sz_mistakes *m)
+/* With fga.listen the hub's store is asked, and what the configuration brings goes into that one. */
+static int read_seed(struct sz_snapshot *s, struct sz_text *why)
 {
-    if (!s->conf->fga.on || !anybody_asks(s->conf))
+    if (s->conf->fga.listen == NULL)
         return 0;
-    struct sz_text why = {""};
+    s->seed = sz_fga_seed_read(&s->conf->fga, why);
+    return s->seed != NULL ? 0 : -EINVAL;
+}
+
+static struct sz_authz *open_source(struct sz_snapshot *s, struct sz_fga_hub *hub, struct sz_text *why)
+{
+    if (s->conf->fga.mode != SZ_FGA_EMBEDDED)
+        return sz_authz_remote_open(&s->conf->fga, why);
+    if (s->seed != NULL)
+        return sz_authz_hub_new(hub, s->seed, why);
+    return sz_authz_embedded_open(&s->conf->fga, hub, why);
+}
+
+/* Files read whole, at start or reload; models and tuples have no secrets in them. */
+static int load_authz(struct sz_snapshot *s, struct sz_fga_hub *hub, struct sz_mistakes *m)
+{
     const struct sz_conf_fga *fga = &s->conf->fga;
-    s->authz = fga->mode == SZ_FGA_EMBEDDED ? sz_authz_embedded_open(fga, &why) : sz_authz_remote_open(fga, &why);
-    if (s->authz != NULL)
-        return sz_vet_routes(s->conf, s->authz, m) ? 0 : -EINVAL;
-    sz_conf_mistake(s->conf, "fga", m, "fga: %s", why.s);
+    bool look = fga->listen != NULL && hub == NULL; /* nothing is served: is what it brings good? */
+    bool brings = fga->model.n > 0 || fga->model_text.p != NULL;
+    struct sz_text why = {""};
+    int rc = hub == NULL ? 0 : read_seed(s, &why);
+    if (rc == 0 && fga->on && (look ? brings : anybody_asks(s->conf))) {
+        s->authz = open_source(s, hub, &why);
+        rc = s->authz != NULL ? 0 : -EINVAL;
+    }
+    if (rc != 0)
+        sz_conf_mistake(s->conf, "fga", m, "fga: %s", why.s);
+    if (s->authz != NULL && !sz_vet_routes(s->conf, s->authz, m))
+        rc = -EINVAL;
+    return rc;
+}
+
+static int load_fga_keys(struct sz_snapshot *s, struct sz_mistakes *m)
+{
+    struct sz_text why = {""};
+    if (!s->conf->fga.keys.set)
+        return 0;
+    s->fga_keys = sz_fga_keys_parse(s->conf->fga.keys.value, &why);
+    if (s->fga_keys != NULL)
+        return 0;
+    sz_conf_mistake(s->conf, "fga.preshared_keys_file", m, "fga.preshared_keys_file: %s", why.s);
     return -EINVAL;
+}
+
+int sz_snapshot_seed(struct sz_snapshot *s, struct sz_fga_hub *hub, struct sz_mistakes *m)
+{
+    struct sz_text why = {""};
+    if (s->seed == NULL)
+        return 0;
+    int rc = sz_fga_seed_apply(s->seed, hub, &why);
+    sz_fga_seed_free(&s->seed); /* the tuples of a large file are not kept twice */
+    if (rc != 0)
+        sz_conf_mistake(s->conf, "fga", m, "fga: %s", why.s);
+    return rc;
 }
 
 static int load_assertion(struct sz_snapshot *s, struct sz_mistakes *m)
@@ -81,7 +130,7 @@ static int check_audit_key(struct sz_snapshot *s, struct sz_mistakes *m)
     return rc;
 }
 
-struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
+struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_fga_hub *hub, struct sz_mistakes *m)
 {
     struct sz_snapshot *s = sz_xcalloc(1, sizeof(*s));
     atomic_init(&s->refs, 1);
@@ -90,7 +139,8 @@ struct sz_snapshot *sz_snapshot_new(struct sz_conf *conf, struct sz_mistakes *m)
     s->plan = sz_plan_new(conf, &s->arena.pool);
     s->issuers = sz_issuers_new(conf, m);
     bool good = s->issuers != NULL;
-    good = load_authz(s, m) == 0 && good; /* all of them, so that one run names every mistake */
+    good = load_fga_keys(s, m) == 0 && good;
+    good = load_authz(s, hub, m) == 0 && good; /* all of them, so that one run names every mistake */
     good = load_assertion(s, m) == 0 && good;
     good = sz_threat_lists_load(s->conf, &s->allowed_ranges, &s->listed_ranges, m) == 0 && good;
     good = check_audit_key(s, m) == 0 && good;

@@ -130,8 +130,9 @@ static void source_free(struct sz_authz *authz)
 }
 
 /* In place of the engine's: the linker takes this one. */
-struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_text *why)
+struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_fga_hub *hub, struct sz_text *why)
 {
+    (void)hub;
     (void)conf;
     (void)why;
     struct sz_authz *authz = sz_xcalloc(1, sizeof(*authz));
@@ -154,7 +155,7 @@ static struct sz_snapshot *load(struct kit *kit, const char *routes)
     for (size_t i = 0; i < m.n; i++)
         fprintf(stderr, "%u:%u: %.*s\n", m.v[i].line, m.v[i].column, SZ_FMT(m.v[i].message));
     cr_assert_not_null(conf);
-    struct sz_snapshot *snapshot = sz_snapshot_new(conf, &m);
+    struct sz_snapshot *snapshot = sz_snapshot_new(conf, NULL, &m);
     cr_assert_not_null(snapshot);
     sz_mistakes_fini(&m);
     sz_buf_fini(&text);

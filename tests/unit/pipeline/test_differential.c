@@ -96,7 +96,7 @@ static struct sz_snapshot *load(void)
     sz_buf_printf(&text, "routes:\n");
     add_routes(&text, CHOSEN(of_routes, AUDIENCE));
     struct sz_conf *conf = sz_conf_load_text(sz_buf_slice(&text), "test.yaml", &m);
-    struct sz_snapshot *snapshot = conf == NULL ? NULL : sz_snapshot_new(conf, &m);
+    struct sz_snapshot *snapshot = conf == NULL ? NULL : sz_snapshot_new(conf, NULL, &m);
     sz_buf_fini(&text);
     sz_mistakes_fini(&m);
     return snapshot;

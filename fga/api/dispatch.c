@@ -1,0 +1,253 @@
+/*
+ * A call's way: who asks, what is asked, and where it is answered.  Checks are answered on the loop while they are
+ * short; everything else goes to the pool, and what changes something to the writer.
+ */
+#include <stdlib.h>
+
+#include "fga/api/hub.h"
+#include "fga/api/keys.h"
+
+/* On the loop: about a millisecond of walking, and bodies that are read in a fraction of that. */
+enum { LOOP_STEPS = 20000, LOOP_BODY = 16 << 10 };
+
+static const struct sz_ofga_endpoint endpoints[] = {
+    {"POST", "/stores/{s}/check", SZ_OFGA_LOOP, false, sz_ofga_check},
+    {"POST", "/stores/{s}/batch-check", SZ_OFGA_LOOP, false, sz_ofga_batch_check},
+    {"POST", "/stores/{s}/list-objects", SZ_OFGA_POOL, false, sz_ofga_list_objects},
+    {"POST", "/stores/{s}/streamed-list-objects", SZ_OFGA_POOL, false, sz_ofga_stream_objects},
+    {"POST", "/stores/{s}/list-users", SZ_OFGA_POOL, false, sz_ofga_list_users},
+    {"POST", "/stores/{s}/expand", SZ_OFGA_POOL, false, sz_ofga_expand},
+    {"POST", "/stores/{s}/read", SZ_OFGA_POOL, false, sz_ofga_read},
+    {"POST", "/stores/{s}/write", SZ_OFGA_WRITER, true, sz_ofga_write},
+    {"GET", "/stores/{s}/changes", SZ_OFGA_POOL, false, sz_ofga_changes},
+    {"POST", "/stores", SZ_OFGA_WRITER, true, sz_ofga_create_store},
+    {"GET", "/stores", SZ_OFGA_POOL, false, sz_ofga_list_stores},
+    {"GET", "/stores/{s}", SZ_OFGA_POOL, false, sz_ofga_get_store},
+    {"DELETE", "/stores/{s}", SZ_OFGA_WRITER, true, sz_ofga_delete_store},
+    {"POST", "/stores/{s}/authorization-models", SZ_OFGA_WRITER, true, sz_ofga_write_model},
+    {"GET", "/stores/{s}/authorization-models", SZ_OFGA_POOL, false, sz_ofga_read_models},
+    {"GET", "/stores/{s}/authorization-models/{m}", SZ_OFGA_POOL, false, sz_ofga_read_model},
+    {"GET", "/stores/{s}/assertions/{m}", SZ_OFGA_POOL, false, sz_ofga_read_assertions},
+    {"PUT", "/stores/{s}/assertions/{m}", SZ_OFGA_WRITER, true, sz_ofga_write_assertions},
+};
+
+/* Segment by segment; a pattern's {s} and {m} take what is there. */
+static bool path_fits(const char *pattern, struct sz_slice path, struct sz_slice *store, struct sz_slice *model)
+{
+    struct sz_slice rest = sz_cstr(pattern), want, have;
+    *store = *model = SZ_NONE;
+    while (sz_split(&rest, '/', &want)) {
+        if (!sz_split(&path, '/', &have))
+            return false;
+        if (sz_eq(want, SZ_S("{s}")))
+            *store = have;
+        else if (sz_eq(want, SZ_S("{m}")))
+            *model = have;
+        else if (!sz_eq(want, have))
+            return false;
+    }
+    return path.p == NULL;
+}
+
+static bool find_endpoint(struct sz_ofga *api, struct sz_slice method, struct sz_slice target)
+{
+    ptrdiff_t question = sz_find_byte(target, '?');
+    struct sz_slice path = question < 0 ? target : sz_sub(target, 0, (size_t)question);
+    api->query = question < 0 ? SZ_NONE : sz_from(target, (size_t)question + 1);
+    for (size_t i = 0; i < SZ_COUNT(endpoints); i++)
+        if (sz_eq(method, sz_cstr(endpoints[i].method)) &&
+            path_fits(endpoints[i].path, path, &api->store_id, &api->model_id)) {
+            api->endpoint = &endpoints[i];
+            return true;
+        }
+    sz_ofga_fail(api, 5000, "Not Found");
+    return false;
+}
+
+static bool may(struct sz_ofga *api, const struct sz_fga_call *call, struct sz_fga_reply *reply)
+{
+    if (call->keys == NULL)
+        return true;
+    switch (sz_keys_right(call->keys, call->authorization, &api->key_name)) {
+    case SZ_KEY_MISSING:
+        reply->challenge = true;
+        sz_ofga_fail(api, 1010, "missing bearer token");
+        return false;
+    case SZ_KEY_UNKNOWN:
+        reply->challenge = true;
+        sz_ofga_fail(api, 1500, "unauthenticated");
+        return false;
+    case SZ_KEY_READS:
+        if (api->endpoint == NULL || !api->endpoint->writes)
+            return true;
+        sz_ofga_fail(api, 1600, "this key may only read");
+        return false;
+    case SZ_KEY_WRITES:
+        break;
+    }
+    return true;
+}
+
+/* ---- what calls begin with ---- */
+
+bool sz_ofga_store(struct sz_ofga *api)
+{
+    if (api->store != NULL)
+        return true;
+    if (!sz_ulid_valid(api->store_id)) {
+        sz_ofga_fail(api, api->store_id.n != SZ_ULID ? 2030 : 2000,
+                     "invalid StoreId: value must be an id of %d capital letters and digits", SZ_ULID);
+        return false;
+    }
+    api->store = sz_hub_store(api->hub, api->store_id);
+    if (api->store != NULL)
+        return true;
+    sz_ofga_fail(api, 5002, "Store ID not found");
+    return false;
+}
+
+const struct sz_fga_model *sz_ofga_model(struct sz_ofga *api, const void *object)
+{
+    struct sz_slice id;
+    if (!sz_ofga_text(api, object, "authorization_model_id", &id))
+        return NULL;
+    if (id.n > 0 && !sz_ulid_valid(id)) {
+        sz_ofga_fail(api, id.n > SZ_ULID ? 2036 : 2000,
+                     "invalid AuthorizationModelId: value must be an id of %d capital letters and digits", SZ_ULID);
+        return NULL;
+    }
+    const struct sz_fga_model *model = sz_hub_model(api->store, id);
+    if (model == NULL && id.n > 0)
+        sz_ofga_fail(api, 2001, "Authorization Model '%.*s' not found", SZ_FMT(id));
+    else if (model == NULL)
+        sz_ofga_fail(api, 2020, "No authorization models found for store '%s'", api->store->id);
+    return model;
+}
+
+/* ---- on a thread ---- */
+
+static void fini(struct sz_ofga *api)
+{
+    sz_hub_store_unref(api->store);
+    sz_buf_fini(&api->out);
+    sz_arena_fini(&api->arena);
+}
+
+static bool run(struct sz_errand *e)
+{
+    struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
+    api->steps = sz_hub_steps_until(api->hub, api->deadline);
+    if (api->steps == 0 || api->endpoint->serve(api) == SZ_OFGA_LATER)
+        sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
+    return true;
+}
+
+static void hand_over(struct sz_ofga *api, struct sz_fga_reply *reply)
+{
+    reply->status = api->status;
+    reply->body = api->out;
+    reply->errand = NULL;
+    api->out = (struct sz_buf){0};
+}
+
+static void done(struct sz_errand *e)
+{
+    struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
+    hand_over(api, api->asker);
+    api->asker->on_done(api->asker);
+}
+
+static void free_api(struct sz_errand *e)
+{
+    struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
+    fini(api);
+    free(api);
+}
+
+/* The call as an errand: what it points to is copied, since it may go when the start has returned. */
+static struct sz_ofga *to_heap(const struct sz_ofga *from)
+{
+    struct sz_ofga *api = sz_xcalloc(1, sizeof(*api));
+    *api = *from;
+    sz_arena_init(&api->arena);
+    struct sz_pool *pool = &api->arena.pool;
+    api->store = NULL;
+    api->out = (struct sz_buf){0};
+    api->store_id = sz_pool_dup(pool, from->store_id);
+    api->model_id = sz_pool_dup(pool, from->model_id);
+    api->query = sz_pool_dup(pool, from->query);
+    api->body = sz_pool_dup(pool, from->body);
+    api->key_name = sz_pool_dup(pool, from->key_name);
+    api->on_loop = false;
+    api->errand = (struct sz_errand){.run = run, .done = done, .free = free_api};
+    return api;
+}
+
+static int send_off(struct sz_ofga *local, struct sz_loop *loop)
+{
+    struct sz_fga_hub *hub = local->hub;
+    struct sz_ofga *api = to_heap(local);
+    api->errand.loop = loop;
+    api->asker->errand = api;
+    if (sz_errand_start(api->endpoint->where == SZ_OFGA_WRITER ? hub->writer : hub->pool, &api->errand))
+        return 0;
+    local->asker->errand = NULL;
+    sz_ofga_fail(local, SZ_OFGA_BUSY, "too many calls are waiting; try again later");
+    free_api(&api->errand);
+    return 1;
+}
+
+int sz_fga_api_start(struct sz_fga_hub *hub, struct sz_loop *loop, const struct sz_fga_call *call,
+                     struct sz_mono deadline, struct sz_fga_reply *reply)
+{
+    struct sz_ofga api = {.hub = hub,
+                          .asker = reply,
+                          .store_id = SZ_NONE,
+                          .model_id = SZ_NONE,
+                          .key_name = SZ_NONE,
+                          .body = call->body,
+                          .deadline = deadline,
+                          .steps = LOOP_STEPS,
+                          .on_loop = true};
+    int answered = 1;
+    reply->errand = NULL;
+    reply->challenge = false;
+    sz_arena_init(&api.arena);
+    bool found = find_endpoint(&api, call->method, call->target);
+    /* Who may not ask does not learn either what there is. */
+    if (may(&api, call, reply) && found) {
+        bool here = api.endpoint->where == SZ_OFGA_LOOP && call->body.n <= LOOP_BODY;
+        if (!here || api.endpoint->serve(&api) == SZ_OFGA_LATER)
+            answered = send_off(&api, loop);
+    }
+    if (answered != 0)
+        hand_over(&api, reply);
+    fini(&api);
+    return answered;
+}
+
+void sz_ofga_answer_here(struct sz_fga_hub *hub, const struct sz_fga_call *call, struct sz_fga_reply *reply)
+{
+    struct sz_ofga api = {.hub = hub,
+                          .asker = reply,
+                          .store_id = SZ_NONE,
+                          .model_id = SZ_NONE,
+                          .key_name = SZ_NONE,
+                          .body = call->body,
+                          .deadline = SZ_NEVER,
+                          .steps = LOOP_STEPS,
+                          .on_loop = true};
+    sz_arena_init(&api.arena);
+    if (find_endpoint(&api, call->method, call->target) && api.endpoint->serve(&api) == SZ_OFGA_LATER)
+        sz_ofga_fail(&api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
+    hand_over(&api, reply);
+    fini(&api);
+}
+
+void sz_fga_api_cancel(struct sz_fga_reply *reply)
+{
+    struct sz_ofga *api = reply->errand;
+    reply->errand = NULL;
+    if (api != NULL)
+        sz_errand_cancel(&api->errand);
+}

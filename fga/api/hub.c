@@ -1,0 +1,323 @@
+/*
+ * The hub's life, and its stores: found under a lock that is held for a few instructions, changed by the writer.
+ */
+#include "fga/api/hub.h"
+
+#include <jansson.h>
+#include <semaphore.h>
+#include <stdlib.h>
+
+#include "subzero/crypto.h"
+
+enum { POOL_THREADS = 2, POOL_MOST = 1024, WRITER_MOST = 1024 };
+
+struct sz_fga_hub *sz_fga_hub_new(const struct sz_fga_clock *clock)
+{
+    struct sz_fga_hub *hub = sz_xcalloc(1, sizeof(*hub));
+    hub->clock = *clock;
+    pthread_mutex_init(&hub->lock, NULL);
+    sz_random(&hub->instance, sizeof(hub->instance));
+    hub->pool = sz_errands_new("fga", POOL_THREADS, POOL_MOST, NULL, NULL);
+    hub->writer = sz_errands_new("fga-writer", 1, WRITER_MOST, NULL, NULL);
+    return hub;
+}
+
+static void destroy(struct sz_fga_store *store)
+{
+    for (size_t i = 0; i < store->n_models; i++)
+        sz_hub_model_free(store->models[i]);
+    free(store->models);
+    sz_engine_free(store->engine);
+    pthread_mutex_destroy(&store->lock);
+    free(store->name);
+    free(store);
+}
+
+void sz_fga_hub_free(struct sz_fga_hub **hubp)
+{
+    struct sz_fga_hub *hub = *hubp;
+    *hubp = NULL;
+    if (hub == NULL)
+        return;
+    sz_errands_free(&hub->pool);
+    while (hub->n_stores > 0) {
+        struct sz_fga_store *store = hub->stores[hub->n_stores - 1];
+        sz_hub_store_remove(store);
+        sz_hub_store_unref(store);
+    }
+    sz_errands_free(&hub->writer);
+    free(hub->stores);
+    pthread_mutex_destroy(&hub->lock);
+    free(hub);
+}
+
+/* ---- the writer, and time ---- */
+
+struct turn {
+    struct sz_errand errand;
+    void (*fn)(void *arg);
+    void *arg;
+    sem_t over;
+};
+
+static bool run_turn(struct sz_errand *e)
+{
+    struct turn *turn = SZ_CONTAINER(e, struct turn, errand);
+    turn->fn(turn->arg);
+    return true;
+}
+
+static void end_turn(struct sz_errand *e)
+{
+    sem_post(&SZ_CONTAINER(e, struct turn, errand)->over);
+}
+
+void sz_hub_on_writer(struct sz_fga_hub *hub, void (*fn)(void *arg), void *arg)
+{
+    struct turn turn = {.errand = {.run = run_turn, .free = end_turn}, .fn = fn, .arg = arg};
+    sem_init(&turn.over, 0, 0);
+    sz_errand_push(hub->writer, &turn.errand);
+    while (sem_wait(&turn.over) != 0)
+        continue; /* interrupted */
+    sem_destroy(&turn.over);
+}
+
+/* A step costs 100 ns at the most, so that so many end in time. */
+uint64_t sz_hub_steps_until(const struct sz_fga_hub *hub, struct sz_mono deadline)
+{
+    int64_t left = sz_between(hub->clock.mono(), deadline).us;
+    return left <= 0 ? 0 : (uint64_t)left * 10;
+}
+
+/* ---- ids ---- */
+
+static const char digits[] = "0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+
+bool sz_ulid_valid(struct sz_slice id)
+{
+    if (id.n != SZ_ULID)
+        return false;
+    for (size_t i = 0; i < id.n; i++)
+        if (id.p[i] == '\0' || strchr(digits, id.p[i]) == NULL)
+            return false;
+    return true;
+}
+
+static void add_one(char id[SZ_ULID + 1])
+{
+    for (size_t i = SZ_ULID; i-- > 0;) {
+        const char *at = strchr(digits, id[i]);
+        if (at[1] != '\0') {
+            id[i] = at[1];
+            return;
+        }
+        id[i] = digits[0];
+    }
+}
+
+/* 48 bits of milliseconds, 80 of chance; within a millisecond, or when the clock went back, the one after the last. */
+void sz_hub_new_id(struct sz_fga_hub *hub, char out[SZ_ULID + 1])
+{
+    uint64_t ms = (uint64_t)(hub->clock.wall().us / 1000);
+    uint8_t chance[SZ_ULID - 10];
+    char id[SZ_ULID + 1] = "";
+    sz_random(chance, sizeof(chance));
+    for (size_t i = 0; i < 10; i++)
+        id[i] = digits[ms >> (45 - 5 * i) & 31];
+    for (size_t i = 10; i < SZ_ULID; i++)
+        id[i] = digits[chance[i - 10] & 31];
+    if (strncmp(id, hub->last_id, 10) <= 0) {
+        memcpy(id, hub->last_id, sizeof(id));
+        add_one(id);
+    }
+    memcpy(hub->last_id, id, sizeof(id));
+    memcpy(out, id, sizeof(id));
+}
+
+/* ---- stores ---- */
+
+/* Where the id is, or where it belongs.  Under the lock, or on the writer. */
+static bool find(const struct sz_fga_hub *hub, struct sz_slice id, size_t *at)
+{
+    size_t from = 0, to = hub->n_stores;
+    while (from < to) {
+        size_t middle = (from + to) / 2;
+        int order = sz_cmp(sz_slice(hub->stores[middle]->id, SZ_ULID), id);
+        if (order == 0) {
+            *at = middle;
+            return true;
+        }
+        if (order < 0)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    *at = from;
+    return false;
+}
+
+struct sz_fga_store *sz_hub_store(struct sz_fga_hub *hub, struct sz_slice id)
+{
+    size_t at;
+    pthread_mutex_lock(&hub->lock);
+    struct sz_fga_store *store = find(hub, id, &at) ? hub->stores[at] : NULL;
+    if (store != NULL)
+        sz_hub_store_ref(store);
+    pthread_mutex_unlock(&hub->lock);
+    return store;
+}
+
+void sz_hub_store_ref(struct sz_fga_store *store)
+{
+    atomic_fetch_add_explicit(&store->refs, 1, memory_order_relaxed);
+}
+
+static bool nothing(struct sz_errand *e)
+{
+    (void)e;
+    return true;
+}
+
+static void bury(struct sz_errand *e)
+{
+    destroy(SZ_CONTAINER(e, struct sz_fga_store, burial));
+}
+
+/* Freeing ten million tuples is nothing for a loop. */
+void sz_hub_store_unref(struct sz_fga_store *store)
+{
+    if (store == NULL || atomic_fetch_sub_explicit(&store->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    if (store->hub == NULL) {
+        destroy(store);
+        return;
+    }
+    store->burial = (struct sz_errand){.run = nothing, .free = bury};
+    sz_errand_push(store->hub->writer, &store->burial);
+}
+
+struct sz_fga_store *sz_hub_store_new(struct sz_fga_hub *hub, const char *id, struct sz_slice name, struct sz_wall now)
+{
+    struct sz_fga_store *store = sz_xcalloc(1, sizeof(*store));
+    store->hub = hub;
+    memcpy(store->id, id, SZ_ULID);
+    store->name = sz_xmalloc(name.n + 1);
+    memcpy(store->name, name.p != NULL ? name.p : "", name.n);
+    store->name[name.n] = '\0';
+    store->created = store->updated = now;
+    store->engine = sz_engine_new();
+    pthread_mutex_init(&store->lock, NULL);
+    atomic_init(&store->refs, 1);
+    return store;
+}
+
+/* The writer's copy-and-swap, so that the lock is not held while memory is had. */
+void sz_hub_store_add(struct sz_fga_store *store)
+{
+    struct sz_fga_hub *hub = store->hub;
+    struct sz_fga_store **old = NULL, **room = NULL;
+    size_t at;
+    if (hub->n_stores == hub->cap_stores) {
+        size_t cap = hub->cap_stores == 0 ? 16 : hub->cap_stores * 2;
+        room = sz_xcalloc(cap, sizeof(struct sz_fga_store *));
+        if (hub->n_stores > 0)
+            memcpy(room, hub->stores, hub->n_stores * sizeof(struct sz_fga_store *));
+        hub->cap_stores = cap;
+    }
+    pthread_mutex_lock(&hub->lock);
+    if (room != NULL) {
+        old = hub->stores;
+        hub->stores = room;
+    }
+    SZ_ASSERT(!find(hub, sz_slice(store->id, SZ_ULID), &at));
+    memmove(hub->stores + at + 1, hub->stores + at, (hub->n_stores - at) * sizeof(struct sz_fga_store *));
+    hub->stores[at] = store;
+    hub->n_stores++;
+    pthread_mutex_unlock(&hub->lock);
+    free(old);
+}
+
+void sz_hub_store_remove(struct sz_fga_store *store)
+{
+    struct sz_fga_hub *hub = store->hub;
+    size_t at;
+    pthread_mutex_lock(&hub->lock);
+    SZ_ASSERT(find(hub, sz_slice(store->id, SZ_ULID), &at));
+    hub->n_stores--;
+    memmove(hub->stores + at, hub->stores + at + 1, (hub->n_stores - at) * sizeof(struct sz_fga_store *));
+    pthread_mutex_unlock(&hub->lock);
+}
+
+/* ---- models ---- */
+
+const struct sz_fga_model *sz_hub_model(struct sz_fga_store *store, struct sz_slice id)
+{
+    const struct sz_fga_model *found = NULL;
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = store->n_models; i-- > 0 && found == NULL;) /* the newest is asked for most */
+        if (id.n == 0 || sz_eq(sz_slice(store->models[i]->id, SZ_ULID), id))
+            found = store->models[i];
+    pthread_mutex_unlock(&store->lock);
+    return found;
+}
+
+struct sz_fga_model *sz_hub_model_new(struct sz_fga_store *store, const char *id, const struct sz_model *m,
+                                      struct sz_fault *fault)
+{
+    const struct sz_program *program = sz_engine_add_model(store->engine, m, fault);
+    if (program == NULL)
+        return NULL;
+    struct sz_fga_model *model = sz_xcalloc(1, sizeof(*model));
+    memcpy(model->id, id, SZ_ULID);
+    model->program = program;
+    model->json = sz_hub_model_text(m);
+    return model;
+}
+
+char *sz_hub_model_text(const struct sz_model *m)
+{
+    json_t *json = sz_model_json_write(m);
+    char *text = json_dumps(json, JSON_COMPACT);
+    json_decref(json);
+    return text;
+}
+
+const struct sz_fga_model *sz_hub_model_by_json(struct sz_fga_store *store, const char *json)
+{
+    const struct sz_fga_model *found = NULL;
+    pthread_mutex_lock(&store->lock);
+    for (size_t i = store->n_models; i-- > 0 && found == NULL;)
+        if (strcmp(store->models[i]->json, json) == 0)
+            found = store->models[i];
+    pthread_mutex_unlock(&store->lock);
+    return found;
+}
+
+void sz_hub_model_free(struct sz_fga_model *model)
+{
+    if (model == NULL)
+        return;
+    free(model->json);
+    free(model->assertions);
+    free(model);
+}
+
+void sz_hub_model_add(struct sz_fga_store *store, struct sz_fga_model *model)
+{
+    struct sz_fga_model **old = NULL, **room = NULL;
+    if (store->n_models == store->cap_models) {
+        size_t cap = store->cap_models == 0 ? 4 : store->cap_models * 2;
+        room = sz_xcalloc(cap, sizeof(struct sz_fga_model *));
+        if (store->n_models > 0)
+            memcpy(room, store->models, store->n_models * sizeof(struct sz_fga_model *));
+        store->cap_models = cap;
+    }
+    pthread_mutex_lock(&store->lock);
+    if (room != NULL) {
+        old = store->models;
+        store->models = room;
+    }
+    store->models[store->n_models++] = model;
+    pthread_mutex_unlock(&store->lock);
+    free(old);
+}

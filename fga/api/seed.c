@@ -1,0 +1,157 @@
+/* A configuration's model and tuples: from files, or from the blocks of text that stand in it. */
+#include "fga/api/seed.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+#include "fga/api/hub.h"
+#include "fga/engine/model_file.h"
+#include "subzero/conf.h"
+
+static struct sz_model *model_of_text(struct sz_slice dsl, struct sz_text *why)
+{
+    struct sz_problems problems;
+    struct sz_text first;
+    sz_problems_init(&problems);
+    struct sz_model *m = sz_dsl_parse(dsl, &problems);
+    sz_problems_first(&problems, &first);
+    sz_problems_fini(&problems);
+    if (m == NULL)
+        sz_text_set(why, "the model is not valid: %s", first.s);
+    return m;
+}
+
+static int read_tuples(struct sz_fga_seed *seed, const struct sz_conf_fga *conf, struct sz_text *why)
+{
+    seed->tuples_name = "tuples";
+    seed->tuples = sz_pool_dup(&seed->arena.pool, conf->tuples_text);
+    if (conf->tuples_text.p == NULL)
+        seed->tuples = SZ_NONE;
+    seed->format = SZ_TUPLES_YAML;
+    if (conf->tuples.n == 0)
+        return 0;
+    char *name = sz_pool_strdup(&seed->arena.pool, conf->tuples);
+    seed->tuples_name = name;
+    if (sz_tuple_format(conf->tuples, &seed->format) != 0) {
+        sz_text_set(why, "%s: tuples are read from .yaml, .json, .jsonl and .csv files", name);
+        return -EINVAL;
+    }
+    return sz_input_read(name, &seed->arena.pool, &seed->tuples, why);
+}
+
+struct sz_fga_seed *sz_fga_seed_read(const struct sz_conf_fga *conf, struct sz_text *why)
+{
+    struct sz_fga_seed *seed = sz_xcalloc(1, sizeof(*seed));
+    sz_arena_init(&seed->arena);
+    if (conf->model_text.p == NULL && conf->model.n == 0)
+        return seed;
+    seed->model = conf->model_text.p != NULL ? model_of_text(conf->model_text, why)
+                                             : sz_model_load(sz_pool_strdup(&seed->arena.pool, conf->model), why);
+    if (seed->model == NULL || read_tuples(seed, conf, why) != 0) {
+        sz_fga_seed_free(&seed);
+        return NULL;
+    }
+    seed->json = sz_hub_model_text(seed->model);
+    return seed;
+}
+
+void sz_fga_seed_free(struct sz_fga_seed **seedp)
+{
+    struct sz_fga_seed *seed = *seedp;
+    *seedp = NULL;
+    if (seed == NULL)
+        return;
+    sz_model_free(seed->model);
+    free(seed->json);
+    sz_arena_fini(&seed->arena);
+    free(seed);
+}
+
+struct load {
+    struct sz_loader *loader;
+    const struct sz_fga_seed *seed;
+    struct sz_text *why;
+};
+
+static int load_tuple(void *arg, const struct sz_tuple_key *key, size_t place)
+{
+    struct load *l = arg;
+    struct sz_fault fault;
+    if (sz_loader_add(l->loader, key, &fault) == 0)
+        return 0;
+    sz_text_set(l->why, "%s: tuple %zu: %s", l->seed->tuples_name, place, fault.message.s);
+    return -EINVAL;
+}
+
+int sz_seed_load(const struct sz_fga_seed *seed, struct sz_engine *e, const struct sz_program *p, struct sz_text *why)
+{
+    struct sz_text parse = {""};
+    if (seed->tuples.p == NULL)
+        return 0;
+    why->s[0] = '\0';
+    struct load l = {sz_loader_begin(e, p, (struct sz_wall){0} /* files do not say when */), seed, why};
+    int err = sz_tuples_parse(seed->tuples, seed->format, load_tuple, &l, &parse);
+    sz_loader_end(l.loader);
+    if (err != 0 && why->s[0] == '\0')
+        sz_text_set(why, "%s: %s", seed->tuples_name, parse.s);
+    return err;
+}
+
+/* ---- into the gateway's own store ---- */
+
+static struct sz_fga_store *own_store(struct sz_fga_hub *hub)
+{
+    struct sz_fga_store *store = sz_hub_store(hub, SZ_S(SZ_FGA_OWN_STORE));
+    if (store != NULL)
+        return store;
+    store = sz_hub_store_new(hub, SZ_FGA_OWN_STORE, SZ_S(SZ_FGA_OWN_STORE_NAME), hub->clock.wall());
+    sz_hub_store_ref(store);
+    sz_hub_store_add(store);
+    return store;
+}
+
+/* The newest model when it is this one, else this one as the newest. */
+static const struct sz_fga_model *own_model(struct sz_fga_store *store, const struct sz_fga_seed *seed,
+                                            struct sz_text *why)
+{
+    const struct sz_fga_model *newest = sz_hub_model(store, SZ_NONE);
+    struct sz_fault fault;
+    char id[SZ_ULID + 1];
+    if (newest != NULL && strcmp(newest->json, seed->json) == 0)
+        return newest;
+    sz_hub_new_id(store->hub, id);
+    struct sz_fga_model *model = sz_hub_model_new(store, id, seed->model, &fault);
+    if (model == NULL)
+        sz_text_set(why, "the model is not valid: %s", fault.message.s);
+    else
+        sz_hub_model_add(store, model);
+    return model;
+}
+
+struct sow {
+    const struct sz_fga_seed *seed;
+    struct sz_fga_hub *hub;
+    struct sz_text *why;
+    int rc;
+};
+
+static void sow(void *arg)
+{
+    struct sow *s = arg;
+    struct sz_fga_store *store = own_store(s->hub);
+    s->rc = 0;
+    if (s->seed->model != NULL) {
+        const struct sz_fga_model *model = own_model(store, s->seed, s->why);
+        s->rc = model == NULL ? -EINVAL : sz_seed_load(s->seed, store->engine, model->program, s->why);
+    }
+    sz_hub_store_unref(store);
+}
+
+int sz_fga_seed_apply(const struct sz_fga_seed *seed, struct sz_fga_hub *hub, struct sz_text *why)
+{
+    struct sow s = {seed, hub, why, -EAGAIN};
+    sz_text_set(why, "no thread to load it on");
+    sz_hub_on_writer(hub, sow, &s);
+    return s.rc;
+}

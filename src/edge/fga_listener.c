@@ -1,0 +1,223 @@
+/*
+ * One call: the strict head, the key and the body to the API, its answer to the client.  A call that the pool or the
+ * writer works on is detached when the client leaves; over HTTP/2 nothing starts inside h2o's callback (rapid reset).
+ */
+#include "edge/fga_listener.h"
+
+#include <stdio.h>
+
+#include "edge/bodies.h"
+#include "edge/connection.h"
+#include "edge/h2_check.h"
+#include "edge/iovec.h"
+#include "edge/respond.h"
+#include "edge/server.h"
+#include "edge/thread.h"
+#include "subzero/fga_api.h"
+
+/* As OpenFGA's own server: nobody waits longer for an answer. */
+#define DEADLINE SZ_SEC(3)
+
+struct fga_call {
+    h2o_req_t *req;
+    struct sz_edge_thread *thread;
+    struct sz_conn *conn;
+    struct sz_defer hop;
+    struct sz_mono begun;
+    struct sz_fga_call call;
+    struct sz_fga_reply reply;
+    bool in_flight, complete;
+};
+
+static void on_dispose(void *arg)
+{
+    struct fga_call *c = arg;
+    sz_defer_cancel(&c->hop);
+    if (c->in_flight)
+        sz_fga_api_cancel(&c->reply);
+    sz_buf_fini(&c->reply.body);
+    sz_gauge_add(c->thread->index, c->thread->server->series.in_progress, -1);
+    c->conn->open--;
+    c->conn->since = sz_loop_now(c->thread->loop);
+    c->conn->answered.us = 0;
+    if (!c->complete && c->req->version >= 0x200)
+        sz_conn_count_reset(c->conn);
+    sz_bodies_release(c->conn);
+}
+
+static struct fga_call *call_new(h2o_req_t *req)
+{
+    struct fga_call *c = h2o_mem_alloc_shared(&req->pool, sizeof(*c), on_dispose);
+    memset(c, 0, sizeof(*c));
+    c->req = req;
+    c->thread = sz_thread_of(req);
+    c->conn = sz_conn_of_req(req);
+    c->begun = sz_mono_read();
+    c->conn->requests++;
+    c->conn->open++;
+    c->conn->reading = false;
+    sz_gauge_add(c->thread->index, c->thread->server->series.in_progress, 1);
+    return c;
+}
+
+/* ---- the answer ---- */
+
+static void answer(struct fga_call *c)
+{
+    struct sz_edge_thread *thread = c->thread;
+    struct sz_span took = sz_between(c->begun, sz_mono_read());
+    char ms[24];
+    struct sz_header v[5] = {
+        {SZ_S("content-type"), SZ_S("application/json")},
+        {SZ_S("cache-control"), SZ_S("no-store")},
+        {SZ_S("x-content-type-options"), SZ_S("nosniff")},
+    };
+    struct sz_headers headers = {.v = v, .n = 3};
+    int n = snprintf(ms, sizeof(ms), "%lld", (long long)(took.us / 1000));
+    h2o_iovec_t copy = h2o_strdup(&c->req->pool, ms, (size_t)n);
+    v[headers.n++] = (struct sz_header){SZ_S("fga-query-duration-ms"), sz_iovec(copy)};
+    if (c->reply.challenge)
+        v[headers.n++] = (struct sz_header){SZ_S("www-authenticate"), SZ_S("Bearer realm=\"OpenFGA\"")};
+    c->complete = true;
+    c->conn->authenticated = c->conn->authenticated || c->reply.status < 400;
+    if (c->req->version < 0x200)
+        c->conn->answered = sz_loop_now(thread->loop);
+    if (sz_server_draining(thread->server))
+        c->req->http1_is_persistent = 0;
+    sz_observe(thread->index, thread->server->series.fga_duration, took);
+    sz_respond(c->req, c->reply.status, &headers, sz_buf_slice(&c->reply.body)); /* the body goes with the request */
+}
+
+static void on_reply(struct sz_fga_reply *reply)
+{
+    struct fga_call *c = SZ_CONTAINER(reply, struct fga_call, reply);
+    c->in_flight = false;
+    answer(c);
+}
+
+static void start(struct fga_call *c)
+{
+    struct sz_edge_thread *thread = c->thread;
+    c->call.keys = sz_worker_snapshot(&thread->worker)->fga_keys;
+    c->reply.on_done = on_reply;
+    c->in_flight =
+        sz_fga_api_start(thread->server->fga, thread->loop, &c->call, sz_after(c->begun, DEADLINE), &c->reply) == 0;
+    if (!c->in_flight)
+        answer(c);
+}
+
+static void on_hop(struct sz_defer *defer)
+{
+    start(SZ_CONTAINER(defer, struct fga_call, hop));
+}
+
+/* ---- the request ---- */
+
+static void refuse(struct fga_call *c, unsigned status, const char *why)
+{
+    c->reply.status = status;
+    c->reply.body.n = 0;
+    sz_buf_printf(&c->reply.body, "{\"code\":\"validation_error\",\"message\":");
+    sz_buf_json(&c->reply.body, sz_cstr(why));
+    sz_buf_printf(&c->reply.body, "}");
+    if (c->req->version < 0x200)
+        c->req->http1_is_persistent = 0;
+    answer(c);
+}
+
+/* What matters of the fields, each of them looked at once. */
+struct seen {
+    unsigned authorizations;
+    bool page; /* a browser sent it for a page of somebody else's */
+};
+
+static void look(struct fga_call *c, struct sz_slice name, struct sz_slice value, struct seen *seen)
+{
+    if (sz_ieq(name, SZ_S("authorization"))) {
+        c->call.authorization = value; /* in the socket's or the request's memory, like all of it */
+        seen->authorizations++;
+    } else if (sz_ieq(name, SZ_S("origin"))) {
+        seen->page = true;
+    } else if (sz_ieq(name, SZ_S("sec-fetch-site"))) {
+        seen->page = seen->page || !(sz_eq(value, SZ_S("none")) || sz_eq(value, SZ_S("same-origin")));
+    }
+}
+
+static bool is_loopback_name(struct sz_slice authority)
+{
+    struct sz_slice host = sz_head_host(authority);
+    struct sz_addr addr;
+    return sz_ieq(host, SZ_S("localhost")) || (sz_addr_parse(host, &addr) == 0 && sz_addr_is_loopback(addr));
+}
+
+/*
+ * Without keys a loopback address is all that guards the stores, and a page in a browser on this machine can reach it,
+ * by its own name too (DNS rebinding).
+ */
+static unsigned judge(const struct fga_call *c, struct sz_slice authority, const struct seen *seen, const char **why)
+{
+    *why = "more than one Authorization field"; /* one too many to know who asks */
+    if (seen->authorizations > 1)
+        return 400;
+    if (sz_worker_snapshot(&c->thread->worker)->fga_keys != NULL)
+        return 0;
+    *why = "without fga.preshared_keys_file requests of web pages are refused";
+    if (seen->page)
+        return 403;
+    *why = "without fga.preshared_keys_file the Host must be a loopback one";
+    return is_loopback_name(authority) ? 0 : 421;
+}
+
+/* 0, or the status to refuse with. */
+static unsigned read_http1(struct fga_call *c, const struct sz_head_limits *limits, const char **why)
+{
+    struct seen seen = {0};
+    struct sz_head head;
+    int rc = sz_head_check(sz_slice(c->conn->sock->input->bytes, c->conn->sock->input->size), limits, &head, why);
+    if (rc != 0)
+        return rc == SZ_HEAD_TOO_LARGE ? 431 : 400;
+    for (size_t i = 0; i < head.fields_n; i++)
+        look(c, head.fields[i].name, head.fields[i].value, &seen);
+    c->call.method = head.method;
+    c->call.target = head.target;
+    return judge(c, head.authority, &seen, why);
+}
+
+static unsigned read_http2(struct fga_call *c, const struct sz_head_limits *limits, const char **why)
+{
+    h2o_req_t *req = c->req;
+    struct seen seen = {0};
+    int rc = sz_h2_check(req, limits, why);
+    if (rc != 0)
+        return rc == SZ_HEAD_TOO_LARGE ? 431 : 400;
+    for (size_t i = 0; i < req->headers.size; i++)
+        look(c, sz_iovec(*req->headers.entries[i].name), sz_iovec(req->headers.entries[i].value), &seen);
+    c->call.method = sz_iovec(req->input.method);
+    c->call.target = sz_iovec(req->input.path);
+    return judge(c, sz_iovec(req->input.authority), &seen, why);
+}
+
+int sz_fga_on_req(h2o_handler_t *handler, h2o_req_t *req)
+{
+    struct fga_call *c = call_new(req);
+    const struct sz_conf_limits *limits = &sz_worker_snapshot(&c->thread->worker)->conf->limits;
+    struct sz_head_limits most = {.bytes = limits->request_head, .fields = limits->headers};
+    bool http2 = req->version >= 0x200;
+    const char *why = NULL;
+
+    (void)handler;
+    c->call.authorization = SZ_NONE;
+    unsigned status = http2 ? read_http2(c, &most, &why) : read_http1(c, &most, &why);
+    if (status != 0) {
+        refuse(c, status, why);
+        return 0;
+    }
+    c->call.body = sz_iovec(req->entity);
+    if (http2) {
+        c->hop.on_run = on_hop;
+        sz_defer_start(c->thread->loop, &c->hop);
+    } else {
+        start(c);
+    }
+    return 0;
+}

@@ -1,0 +1,333 @@
+/* The OpenFGA API of the real binary: who may ask, what is refused and how, and that routes ask the same store. */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "integration/harness.h"
+
+#define OWN "00000000000000000000000000"
+#define HEAD                                      \
+    "listen: [{address: \"127.0.0.1:{port}\"}]\n" \
+    "admin: {address: \"127.0.0.1:{admin}\"}\n"   \
+    "workers: 2\n"                                \
+    "upstreams: {up: {urls: [\"http://127.0.0.1:{upstream}\"]}}\n"
+#define PUBLIC "routes: [{id: all, match: {path: \"/*\"}, public: true, upstream: up}]\n"
+#define OPEN   "fga: {listen: \"127.0.0.1:{port2}\"}\n"
+#define READER "0123456789-reader"
+#define WRITER "0123456789-writer"
+#define KEYED                           \
+    "fga:\n"                            \
+    "  listen: \"127.0.0.1:{port2}\"\n" \
+    "  preshared_keys_file: \"{dir}/keys\"\n"
+#define MODEL                                                                                                        \
+    "{\"schema_version\":\"1.1\",\"type_definitions\":[{\"type\":\"user\"},{\"type\":\"doc\",\"relations\":{"        \
+    "\"viewer\":{\"this\":{}}},\"metadata\":{\"relations\":{\"viewer\":{\"directly_related_user_types\":[{\"type\":" \
+    "\"user\"}]}}}}]}"
+
+static struct gateway g;
+static char store[32], model[32];
+
+static void teardown(void)
+{
+    gateway_stop(&g);
+    scratch_remove();
+}
+
+/* One call on a connection of its own; {s} and {m} in the target and body are the store and the model. */
+static int ask_with(const char *key, const char *fields, const char *method, const char *target, const char *body,
+                    struct http1_response *r)
+{
+    struct sz_buf full = {0}, text = {0};
+    const char *parts[] = {target, body != NULL ? body : ""};
+    struct sz_buf *outs[] = {&text, &full};
+    for (size_t i = 0; i < 2; i++)
+        for (const char *p = parts[i]; *p != '\0'; p++) {
+            bool id = strncmp(p, "{s}", 3) == 0 || strncmp(p, "{m}", 3) == 0;
+            if (id)
+                sz_buf_printf(outs[i], "%s", p[1] == 's' ? store : model);
+            else
+                sz_buf_add(outs[i], p, 1);
+            p += id ? 2 : 0;
+        }
+    struct sz_buf request = {0};
+    sz_buf_printf(&request, "%s %.*s HTTP/1.1\r\nConnection: close\r\n%s", method, SZ_FMT(sz_buf_slice(&text)), fields);
+    if (key != NULL)
+        sz_buf_printf(&request, "Authorization: Bearer %s\r\n", key);
+    sz_buf_printf(&request, "Content-Length: %zu\r\n\r\n", full.n);
+    sz_buf_adds(&request, sz_buf_slice(&full));
+    int status = http1_exchange(g.port2, sz_buf_slice(&request), r);
+    sz_buf_fini(&request);
+    sz_buf_fini(&full);
+    sz_buf_fini(&text);
+    return status;
+}
+
+static int ask(const char *key, const char *method, const char *target, const char *body, struct http1_response *r)
+{
+    return ask_with(key, "Host: localhost\r\n", method, target, body, r);
+}
+
+static void take_id(const struct http1_response *r, const char *member, char out[32])
+{
+    json_t *v = json_loads(r->body.p, 0, NULL);
+    const char *id = json_string_value(json_object_get(v, member));
+    cr_assert_not_null(id, "%s", r->body.p);
+    snprintf(out, 32, "%s", id);
+    json_decref(v);
+}
+
+static void make_store(const char *key)
+{
+    struct http1_response r = {0};
+    cr_assert_eq(ask(key, "POST", "/stores", "{\"name\":\"test store\"}", &r), 201);
+    take_id(&r, "id", store);
+    cr_assert_eq(ask(key, "POST", "/stores/{s}/authorization-models", MODEL, &r), 201);
+    take_id(&r, "authorization_model_id", model);
+    http1_response_fini(&r);
+}
+
+struct row {
+    const char *method, *target, *body;
+    int status;
+    const char *says;
+};
+
+static void expect_rows(const char *key, const struct row *rows, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct http1_response r = {0};
+        int status = ask(key, rows[i].method, rows[i].target, rows[i].body, &r);
+        const char *body = r.body.p != NULL ? r.body.p : "";
+        cr_expect(status == rows[i].status && strstr(body, rows[i].says) != NULL, "%s %s %s: expected %d %s, got %d %s",
+                  rows[i].method, rows[i].target, rows[i].body != NULL ? rows[i].body : "", rows[i].status,
+                  rows[i].says, status, body);
+        http1_response_fini(&r);
+    }
+}
+
+#define TUPLE(user) "{\"user\":\"" user "\",\"relation\":\"viewer\",\"object\":\"doc:1\"}"
+#define KEYS(...)   "{\"tuple_keys\":[" __VA_ARGS__ "]}"
+
+static const struct row calls_about_stores[] = {
+    /* what is no call */
+    {"GET", "/", NULL, 404, "undefined_endpoint"},
+    {"GET", "/stores/", NULL, 400, "store_id_invalid_length"},
+    {"PATCH", "/stores/{s}", "{}", 404, "undefined_endpoint"},
+    {"POST", "/stores/{s}/check/x", "{}", 404, "undefined_endpoint"},
+    {"GET", "/stores/{s}/check", NULL, 404, "undefined_endpoint"},
+    {"POST", "/stores/{s}/check", "", 400, "tuple_key_value_not_specified"},
+    {"POST", "/stores/{s}/check", "{", 400, "validation_error"},
+    {"POST", "/stores/{s}/check", "[]", 400, "validation_error"},
+    {"POST", "/stores/{s}/check", "{\"tuple_key\":1}", 400, "validation_error"},
+    {"POST", "/stores/{s}/check", "{\"tuple_key\":{\"user\":[]}}", 400, "validation_error"},
+    {"POST", "/stores/{s}/check", "{\"a\":1,\"a\":2}", 400, "validation_error"},
+    {"POST", "/stores/{s}/check", "{\"tuple_key\":null}", 400, "tuple_key_value_not_specified"},
+    {"POST", "/stores", "{\"name\":\"ab\"}", 400, "validation_error"},
+    {"POST", "/stores", "{\"name\":\"semi;colon\"}", 400, "validation_error"},
+    /* stores and models that are not there */
+    {"GET", "/stores/short", NULL, 400, "store_id_invalid_length"},
+    {"GET", "/stores/01ARZ3NDEKTSV4RRFFQ69G5FAV", NULL, 404, "store_id_not_found"},
+    {"POST", "/stores/01ARZ3NDEKTSV4RRFFQ69G5FAV/check", "{\"tuple_key\":" TUPLE("user:a") "}", 404,
+     "store_id_not_found"},
+    {"GET", "/stores/{s}/authorization-models/01ARZ3NDEKTSV4RRFFQ69G5FAV", NULL, 400, "authorization_model_not_found"},
+    {"POST", "/stores/{s}/check",
+     "{\"authorization_model_id\":\"01ARZ3NDEKTSV4RRFFQ69G5FAV\",\"tuple_key\":" TUPLE("user:a") "}", 400,
+     "authorization_model_not_found"},
+    {"POST", "/stores/{s}/authorization-models", "{}", 400, "validation_error"},
+    {"POST", "/stores/{s}/authorization-models",
+     "{\"schema_version\":\"1.1\",\"type_definitions\":[{\"type\":\"a\"},{\"type\":\"a\"}]}", 400,
+     "invalid_authorization_model"},
+    {"GET", "/stores/{s}/authorization-models/{m}", NULL, 200, "\"schema_version\":\"1.1\""},
+    {"GET", "/stores/{s}/authorization-models?page_size=1", NULL, 200, "\"continuation_token\":\"\""},
+    {"GET", "/stores?page_size=0", NULL, 400, "page_size_invalid"},
+    {"GET", "/stores?page_size=101", NULL, 400, "page_size_invalid"},
+    {"GET", "/stores?continuation_token=%21", NULL, 400, "invalid_continuation_token"},
+    {"GET", "/stores?name=test%20store", NULL, 200, "test store"},
+    {"GET", "/stores?name=other", NULL, 200, "{\"stores\":[]"},
+};
+
+static const struct row calls_about_tuples[] = {
+    /* writes */
+    {"POST", "/stores/{s}/write", "{}", 400, "invalid_write_input"},
+    {"POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:a")) "}", 200, "{}"},
+    {"POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:a")) "}", 400, "write_failed_due_to_invalid_input"},
+    {"POST", "/stores/{s}/write", "{\"writes\":{\"on_duplicate\":\"ignore\",\"tuple_keys\":[" TUPLE("user:a") "]}}",
+     200, "{}"},
+    {"POST", "/stores/{s}/write", "{\"writes\":{\"on_duplicate\":\"perhaps\",\"tuple_keys\":[" TUPLE("user:a") "]}}",
+     400, "on_duplicate"},
+    {"POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:b") "," TUPLE("user:b")) "}", 400,
+     "cannot_allow_duplicate_tuples_in_one_request"},
+    {"POST", "/stores/{s}/write", "{\"deletes\":" KEYS(TUPLE("user:b")) "}", 400, "write_failed_due_to_invalid_input"},
+    {"POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("group:b")) "}", 400, "Invalid tuple"},
+    /* and what is there afterwards */
+    {"POST", "/stores/{s}/check", "{\"tuple_key\":" TUPLE("user:a") "}", 200, "\"allowed\":true"},
+    {"POST", "/stores/{s}/check", "{\"tupleKey\":" TUPLE("user:b") "}", 200, "\"allowed\":false"},
+    {"POST", "/stores/{s}/check", "{\"tuple_key\":" TUPLE("robot:b") "}", 400, "validation_error"},
+    {"POST", "/stores/{s}/check", "{\"tuple_key\":" TUPLE("user:b") ",\"contextual_tuples\":" KEYS(TUPLE("user:b")) "}",
+     200, "\"allowed\":true"},
+    {"POST", "/stores/{s}/read", "{}", 200, "\"user\":\"user:a\""},
+    {"POST", "/stores/{s}/read", "{\"tuple_key\":{\"relation\":\"viewer\"}}", 400, "validation_error"},
+    {"POST", "/stores/{s}/read", "{\"tuple_key\":{\"object\":\"doc:\"}}", 400, "validation_error"},
+    {"POST", "/stores/{s}/read", "{\"continuation_token\":\"AAAA\"}", 400, "invalid_continuation_token"},
+    {"GET", "/stores/{s}/changes", NULL, 200, "TUPLE_OPERATION_WRITE"},
+    {"GET", "/stores/{s}/changes?start_time=2100-01-01T00%3A00%3A00Z", NULL, 200, "{\"changes\":[]"},
+    {"GET", "/stores/{s}/changes?start_time=yesterday", NULL, 400, "invalid_start_time"},
+    {"POST", "/stores/{s}/list-objects", "{\"type\":\"doc\",\"relation\":\"viewer\",\"user\":\"user:a\"}", 200,
+     "{\"objects\":[\"doc:1\"]}"},
+    {"POST", "/stores/{s}/streamed-list-objects", "{\"type\":\"doc\",\"relation\":\"viewer\",\"user\":\"user:a\"}", 200,
+     "{\"result\":{\"object\":\"doc:1\"}}\n"},
+    {"POST", "/stores/{s}/list-objects", "{\"type\":\"dog\",\"relation\":\"viewer\",\"user\":\"user:a\"}", 400,
+     "type_not_found"},
+    {"POST", "/stores/{s}/list-users",
+     "{\"object\":{\"type\":\"doc\",\"id\":\"1\"},\"relation\":\"viewer\",\"user_filters\":[{\"type\":\"user\"}]}", 200,
+     "{\"users\":[{\"object\":{\"type\":\"user\",\"id\":\"a\"}}]}"},
+    {"POST", "/stores/{s}/list-users",
+     "{\"object\":{\"type\":\"doc\",\"id\":\"1\"},\"relation\":\"viewer\",\"user_filters\":[]}", 400,
+     "validation_error"},
+    {"POST", "/stores/{s}/expand", "{\"tuple_key\":{\"object\":\"doc:1\",\"relation\":\"viewer\"}}", 200,
+     "\"users\":[\"user:a\"]"},
+    {"POST", "/stores/{s}/expand", "{\"tuple_key\":{\"object\":\"doc:1\"}}", 400, "invalid_expand_input"},
+    {"POST", "/stores/{s}/batch-check", "{\"checks\":[]}", 400, "validation_error"},
+    {"POST", "/stores/{s}/batch-check", "{\"checks\":[{\"tuple_key\":" TUPLE("user:a") "}]}", 400,
+     "empty correlation id"},
+    {"POST", "/stores/{s}/batch-check",
+     "{\"checks\":[{\"tuple_key\":" TUPLE("user:a") ",\"correlation_id\":\"x\"},{\"tuple_key\":" TUPLE(
+         "robot:a") ",\"correlation_id\":\"y\"}]}",
+     200, "{\"x\":{\"allowed\":true},\"y\":{\"error\":{\"input_error\":\"validation_error\""},
+    {"PUT", "/stores/{s}/assertions/{m}", "{\"assertions\":[{\"tuple_key\":" TUPLE("user:a") ",\"expectation\":true}]}",
+     204, ""},
+    {"GET", "/stores/{s}/assertions/{m}", NULL, 200, "\"expectation\":true"},
+    {"PUT", "/stores/{s}/assertions/{m}",
+     "{\"assertions\":[{\"tuple_key\":" TUPLE("robot:a") ",\"expectation\":true}]}", 400, "validation_error"},
+    {"DELETE", "/stores/" OWN, NULL, 400, "the gateway's own"},
+    {"DELETE", "/stores/{s}", NULL, 204, ""},
+    {"GET", "/stores/{s}", NULL, 404, "store_id_not_found"},
+    {"DELETE", "/stores/{s}", NULL, 404, "store_id_not_found"},
+};
+
+Test(fga_api, calls_and_their_refusals, .fini = teardown, .timeout = 120)
+{
+    cr_assert(gateway_start(&g, HEAD OPEN PUBLIC, 9));
+    make_store(NULL);
+    expect_rows(NULL, calls_about_stores, SZ_COUNT(calls_about_stores));
+    expect_rows(NULL, calls_about_tuples, SZ_COUNT(calls_about_tuples));
+}
+
+Test(fga_api, without_keys_no_page_of_a_browser_may_ask, .fini = teardown, .timeout = 60)
+{
+    cr_assert(gateway_start(&g, HEAD OPEN PUBLIC, 9));
+    cr_expect_eq(ask_with(NULL, "Host: evil.example\r\n", "GET", "/stores", NULL, NULL), 421);
+    cr_expect_eq(ask_with(NULL, "Host: localhost\r\nOrigin: http://localhost\r\n", "GET", "/stores", NULL, NULL), 403);
+    cr_expect_eq(ask_with(NULL, "Host: localhost\r\nSec-Fetch-Site: cross-site\r\n", "GET", "/stores", NULL, NULL),
+                 403);
+    cr_expect_eq(ask_with(NULL, "Host: localhost\r\nHost: localhost\r\n", "GET", "/stores", NULL, NULL), 400);
+    cr_expect_eq(ask_with(NULL, "Host: 127.0.0.1:1\r\n", "GET", "/stores", NULL, NULL), 200);
+}
+
+Test(fga_api, a_key_reads_or_writes, .fini = teardown, .timeout = 60)
+{
+    static const struct row reader[] = {
+        {"GET", "/stores", NULL, 200, "test store"},
+        {"POST", "/stores/{s}/check", "{\"tuple_key\":" TUPLE("user:a") "}", 200, "false"},
+        {"POST", "/stores", "{\"name\":\"mine\"}", 403, "forbidden"},
+        {"DELETE", "/stores/{s}", NULL, 403, "forbidden"},
+        {"POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:a")) "}", 403, "forbidden"},
+        {"POST", "/stores/{s}/authorization-models", MODEL, 403, "forbidden"},
+        {"PUT", "/stores/{s}/assertions/{m}", "{\"assertions\":[]}", 403, "forbidden"},
+        {"POST", "/nothing", "{}", 404, "undefined_endpoint"},
+    };
+    struct http1_response r = {0};
+    scratch_write("keys", SZ_S("# who may what\nread " READER " dashboards\n\nwrite " WRITER "\n"));
+    cr_assert(gateway_start(&g, HEAD KEYED PUBLIC, 9));
+    cr_expect_eq(ask(NULL, "GET", "/stores", NULL, &r), 401);
+    cr_expect(strstr(r.body.p, "bearer_token_missing") != NULL);
+    cr_expect_eq(http1_field_count(&r, "www-authenticate"), 1);
+    cr_expect_eq(ask(READER "x", "GET", "/stores", NULL, &r), 401);
+    cr_expect(strstr(r.body.p, "unauthenticated") != NULL);
+    cr_expect_eq(ask("x", "GET", "/nothing", NULL, &r), 401, "who may not ask learns nothing");
+    cr_expect_eq(ask_with(READER, "Host: a\r\nAuthorization: Bearer " WRITER "\r\n", "GET", "/stores", NULL, &r), 400);
+    cr_expect_eq(ask_with(READER, "Host: fga.example\r\n", "GET", "/stores", NULL, &r), 200, "keys suffice");
+    make_store(WRITER);
+    expect_rows(READER, reader, SZ_COUNT(reader));
+    cr_expect_eq(ask(WRITER, "POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:a")) "}", &r), 200);
+    http1_response_fini(&r);
+}
+
+/* A start that must fail, and its word for why. */
+static void expect_refused(const char *fga, const char *says)
+{
+    struct proc run = {0};
+    const char *file = scratch_printf("bad.yaml",
+                                      "listen: [{address: \"127.0.0.1:1\"}]\nworkers: 1\nfga: %s\n"
+                                      "upstreams: {up: {urls: [\"http://127.0.0.1:9\"]}}\n" PUBLIC,
+                                      fga);
+    const char *argv[] = {SZ_BINARY, "check", "-c", file, NULL};
+    int status = proc_run(&run, "check", 30, argv);
+    char *out = file_read(run.log, NULL);
+    cr_expect(status == 1 && strstr(out, says) != NULL, "%s: %d %s", fga, status, out);
+    free(out);
+}
+
+Test(fga_api, what_would_be_open_to_everybody_does_not_start, .fini = scratch_remove, .timeout = 60)
+{
+    char keyed[512];
+    expect_refused("{listen: \"0.0.0.0:8080\"}", "needs 'preshared_keys_file'");
+    expect_refused("{listen: \"[::]:8080\"}", "needs 'preshared_keys_file'");
+    expect_refused("{listen: \"127.0.0.1:1\"}", "also a listener");
+    expect_refused("{model: \"model\\n  schema 1.1\\ntype user\\n\", preshared_keys_file: /etc/hostname}",
+                   "belongs to 'listen'");
+    expect_refused("{mode: embedded}", "or 'listen', where one can");
+    snprintf(keyed, sizeof(keyed), "{listen: \"0.0.0.0:8080\", preshared_keys_file: \"%s\"}",
+             scratch_write("k1", SZ_S("write short\n")));
+    expect_refused(keyed, "line 1 has a key of fewer than 16");
+    snprintf(keyed, sizeof(keyed), "{listen: \"0.0.0.0:8080\", preshared_keys_file: \"%s\"}",
+             scratch_write("k2", SZ_S("# none\n")));
+    expect_refused(keyed, "there is no key in it");
+    snprintf(keyed, sizeof(keyed), "{listen: \"0.0.0.0:8080\", preshared_keys_file: \"%s\"}",
+             scratch_write("k3", SZ_S("0123456789abcdefgh\n")));
+    expect_refused(keyed, "begins with neither 'read' nor 'write'");
+}
+
+#define ROUTES                                                                                           \
+    ISSUER_YAML "routes:\n"                                                                              \
+                "  - {id: docs, match: {path: \"/docs/{id}\"}, auth: {issuers: [test]}, upstream: up,\n" \
+                "     authorize: {user: \"user:{claims.sub}\", relation: viewer, object: \"doc:{path.id}\"}}\n"
+#define SEEDED                          \
+    "fga:\n"                            \
+    "  listen: \"127.0.0.1:{port2}\"\n" \
+    "  model: |\n"                      \
+    "    model\n"                       \
+    "      schema 1.1\n"                \
+    "    type user\n"                   \
+    "    type doc\n"                    \
+    "      relations\n"                 \
+    "        define viewer: [user]\n"   \
+    "  tuples: |\n"                     \
+    "    - {user: \"user:alice\", relation: viewer, object: \"doc:plan\"}\n"
+
+Test(fga_api, routes_ask_the_store_that_the_api_writes, .fini = teardown, .timeout = 120)
+{
+    struct issuer issuer;
+    struct upstream *up = upstream_start(NULL);
+    struct http1_response r = {0};
+    issuer_init(&issuer);
+    char *alice = issuer_token(&issuer, "alice", 300, NULL), *bob = issuer_token(&issuer, "bob", 300, NULL);
+    cr_assert(gateway_start(&g, HEAD SEEDED ROUTES, upstream_port(up)));
+    cr_expect_eq(http1_ask(g.port, "GET", "/docs/plan", alice, NULL, NULL, &r), 200);
+    cr_expect_eq(http1_ask(g.port, "GET", "/docs/plan", bob, NULL, NULL, &r), 403);
+    snprintf(store, sizeof(store), OWN);
+#define BOB "{\"tuple_keys\":[{\"user\":\"user:bob\",\"relation\":\"viewer\",\"object\":\"doc:plan\"}]}"
+    cr_expect_eq(ask(NULL, "POST", "/stores/{s}/write", "{\"writes\":" BOB "}", &r), 200);
+    cr_expect_eq(http1_ask(g.port, "GET", "/docs/plan", bob, NULL, NULL, &r), 200);
+    cr_expect_eq(ask(NULL, "POST", "/stores/{s}/write", "{\"deletes\":" BOB "}", &r), 200);
+    cr_expect_eq(http1_ask(g.port, "GET", "/docs/plan", bob, NULL, NULL, &r), 403);
+    /* Routes keep the configuration's model, whatever is written beside it. */
+    cr_expect_eq(ask(NULL, "POST", "/stores/{s}/authorization-models",
+                     "{\"schema_version\":\"1.1\",\"type_definitions\":[{\"type\":\"user\"}]}", &r),
+                 201);
+    cr_expect_eq(http1_ask(g.port, "GET", "/docs/plan", alice, NULL, NULL, &r), 200);
+    http1_response_fini(&r);
+    upstream_stop(&up);
+    free(alice);
+    free(bob);
+}
