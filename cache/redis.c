@@ -29,15 +29,17 @@ enum { SPARE_MAX = 256, SPARE_BYTES = 4096 };
 static const char *const breaker_names[SZ_REDIS_USES] = {
     [SZ_REDIS_CACHE] = "redis", [SZ_REDIS_LIMITS] = "redis:limits", [SZ_REDIS_REVOCATION] = "redis:revocation"};
 
-struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, unsigned clients, struct sz_text *why)
+struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, unsigned uses, unsigned clients,
+                                            struct sz_text *why)
 {
     struct sz_mono now = {.us = 1}; /* closed breakers have no history */
     struct ssl_ctx_st *tls = NULL;
-    SZ_ASSERT(clients > 0 && conf->places_n > 0);
+    SZ_ASSERT(uses != 0 && clients > 0 && conf->places_n > 0);
     if (conf->tls && (tls = sz_redis_tls_new(conf->ca_file, why)) == NULL)
         return NULL;
     struct sz_redis_shared *shared = sz_xcalloc(1, sizeof(*shared));
     shared->conf = conf;
+    shared->uses = uses;
     shared->tls = tls;
     shared->clients = clients;
     /* One of them listens for announcements. */
@@ -57,7 +59,8 @@ struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, un
     sz_text_set(&shared->why, "not connected yet");
     for (int use = 0; use < SZ_REDIS_USES; use++) {
         sz_breaker_init(&shared->breakers[use], conf->breaker.failures, conf->breaker.open, PROBE, now);
-        sz_breakers_add(breaker_names[use], &shared->breakers[use]);
+        if ((uses & 1u << use) != 0)
+            sz_breakers_add(breaker_names[use], &shared->breakers[use]);
     }
     return shared;
 }

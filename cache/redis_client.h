@@ -251,7 +251,7 @@ struct sz_redis_cell { /* counted by one loop, read by any thread */
 
 struct sz_redis_shared {
     const struct sz_conf_redis *conf; /* outlives it */
-    unsigned clients, share;          /* connections of one client to a node */
+    unsigned uses, clients, share;    /* connections of one client to a node */
     struct ssl_ctx_st *tls;
     struct sz_resolver *resolver;
     struct sz_breaker breakers[SZ_REDIS_USES];

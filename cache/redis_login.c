@@ -20,6 +20,8 @@ static bool refused(struct sz_redis_conn *conn, const char *what, const struct s
 static void note_policy(struct sz_redis_shared *shared, const struct sz_redis_answer *answer)
 {
     const struct sz_redis_reply *reply = answer->reply;
+    if (shared->uses == 1u << SZ_REDIS_CACHE)
+        return; /* a cache may lose what it likes */
     if (reply == NULL || reply->type != SZ_REDIS_ARRAY || reply->items_n != 2 ||
         reply->items[1].type != SZ_REDIS_STRING)
         return;

@@ -490,6 +490,7 @@ struct sz_conf {
     struct sz_conf_cache cache;
     struct sz_conf_http http;
     struct sz_conf_redis redis;
+    struct sz_conf_redis redis_cache; /* cache.l2.redis, without a key; off: the cache uses `redis` */
     struct sz_conf_revocation revocation;
     struct sz_conf_fga fga;
     struct sz_conf_threat threat;

@@ -24,10 +24,13 @@ struct sz_redis_shared; /* of one server or cluster: where it is, how to log in,
 struct sz_redis;        /* one loop's connections to it */
 
 /*
- * `clients` loops will use it and share out conf->max_connections, at least one each.  Before other threads run.
- * Connects nothing yet.  NULL: *why (an unreadable CA, a bad url).
+ * `uses`: what it serves, as bits 1 << enum sz_redis_use; their breakers are listed, as "redis" (the cache),
+ * "redis:limits" and "redis:revocation".  `clients` loops will use it and share out conf->max_connections, at least one
+ * each.  `conf` outlives it.  Before other threads run.  Connects nothing yet.  NULL: *why (an unreadable CA).
  */
-struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, unsigned clients, struct sz_text *why);
+struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, unsigned uses, unsigned clients,
+                                            struct sz_text *why);
+#define SZ_REDIS_ALL_USES ((1u << SZ_REDIS_USES) - 1)
 void sz_redis_shared_free(struct sz_redis_shared **shared); /* after its last client */
 
 /* On the loop's own thread.  Connects in the background and keeps on trying with jittered back-off. */

@@ -150,7 +150,7 @@ static void run(uint16_t port, void (*what)(struct sz_timer *timer))
                                  .breaker = {.failures = 5, .open = SZ_SEC(3000)}};
     struct sz_text why;
     m.loop = sz_loop_new(0);
-    m.shared = sz_redis_shared_new(&conf, 1, &why);
+    m.shared = sz_redis_shared_new(&conf, SZ_REDIS_ALL_USES, 1, &why);
     m.redis = sz_redis_new(m.shared, m.loop);
     m.next.on_fire = what;
     again(SZ_MS(1));

@@ -35,7 +35,9 @@ void sz_build_listeners(struct sz_builder *b);
 void sz_build_api(struct sz_builder *b, const struct sz_raw_listener *raw, struct sz_conf_listener *out);
 void sz_build_admin(struct sz_builder *b);
 void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, assertion */
-void sz_build_redis(struct sz_builder *b);   /* after the process: it counts the workers */
+/* Any section that names a server: everything but the fleet's key. */
+void sz_build_redis_server(struct sz_builder *b, const struct sz_raw_redis *raw, struct sz_conf_redis *out);
+void sz_build_redis(struct sz_builder *b); /* after the process: it counts the workers */
 void sz_build_audit(struct sz_builder *b);
 void sz_build_fga_listen(struct sz_builder *b);
 /* Two that would bind the same port; the wildcard address takes it from all others of its family. */

@@ -214,13 +214,9 @@ static void connections(struct sz_builder *b, const struct sz_raw_redis *raw, st
                    raw->max_connections, b->conf->workers);
 }
 
-void sz_build_redis(struct sz_builder *b)
+void sz_build_redis_server(struct sz_builder *b, const struct sz_raw_redis *raw, struct sz_conf_redis *out)
 {
-    const struct sz_raw_redis *raw = &b->raw->redis;
-    struct sz_conf_redis *out = &b->conf->redis;
     const struct sz_node *node = raw->head.node;
-    if (node == NULL)
-        return;
     *out = (struct sz_conf_redis){.on = true,
                                   .username = raw->username,
                                   .password = raw->password.secret,
@@ -240,6 +236,13 @@ void sz_build_redis(struct sz_builder *b)
         sz_mistake(b->l, sz_node_key(node, "username"), "'username' needs 'password_file'");
     if (raw->ca_file.p != NULL && out->places_n > 0 && !out->tls)
         sz_mistake(b->l, sz_node_key(node, "ca_file"), "'ca_file' without TLS: write rediss://, or remove it");
-    key(b, raw, out);
     connections(b, raw, out);
+}
+
+void sz_build_redis(struct sz_builder *b)
+{
+    if (b->raw->redis.head.node == NULL)
+        return;
+    sz_build_redis_server(b, &b->raw->redis, &b->conf->redis);
+    key(b, &b->raw->redis, &b->conf->redis);
 }

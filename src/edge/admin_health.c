@@ -106,6 +106,7 @@ void sz_admin_health(struct sz_admin_call *call)
     ok = add_issuers(&parts, server) && ok;
     ok = add_tls(&parts, server) && ok;
     ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
+    ok = add_store(&parts, "redis_cache", &server->boot->conf->redis_cache, server->redis_cache) && ok;
     add_edge(&parts, server);
     sz_buf_printf(&parts, ",");
     ok = sz_audit_health(server->gate.audit, &parts) && ok;

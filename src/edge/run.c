@@ -146,12 +146,17 @@ static int make_redis(struct sz_server *server, struct sz_text *why)
     const struct sz_conf_redis *conf = &server->boot->conf->redis;
     if (!conf->on)
         return 0;
-    server->redis = sz_redis_shared_new(conf, server->threads_n + 1, why);
+    unsigned clients = server->threads_n + 1, cache = 1u << SZ_REDIS_CACHE;
+    const struct sz_conf_redis *own = &server->boot->conf->redis_cache;
+    server->redis = sz_redis_shared_new(conf, own->on ? SZ_REDIS_ALL_USES & ~cache : SZ_REDIS_ALL_USES, clients, why);
     if (server->redis == NULL)
         return -EINVAL;
-    if (server->redis_cache == NULL)
-        sz_log(SZ_LOG_INFO, "redis", "%.*s holds cache, limits and revocations alike: what fills its memory is shared",
-               SZ_FMT(conf->shown));
+    if (own->on) {
+        server->redis_cache = sz_redis_shared_new(own, cache, clients, why);
+        return server->redis_cache != NULL ? 0 : -EINVAL;
+    }
+    sz_log(SZ_LOG_INFO, "redis", "%.*s holds cache, limits and revocations alike: what fills its memory is shared",
+           SZ_FMT(conf->shown));
     return 0;
 }
 

@@ -1,11 +1,13 @@
 /* serve --demo: the five answers that the README promises, with tokens from `token mint --demo`. */
 #include <criterion/criterion.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "fake/client.h"
 #include "fake/process.h"
+#include "fake/redis.h"
 
 static struct proc demo;
 static char address[32], admin[32];
@@ -78,6 +80,52 @@ Test(demo, five_answers, .init = setup, .fini = teardown, .timeout = 60)
         cr_expect_neq(strstr(buf, "insufficient_scope"), NULL, "%s", buf);
         cr_expect_eq(ask("/elsewhere", alice, buf, sizeof(buf)), 404);
     }
+}
+
+static struct redis_server redis;
+
+static void setup_redis(void)
+{
+    if (!redis_available())
+        cr_skip_test("no redis-server here");
+    redis = (struct redis_server){.password = "hunter2"};
+    cr_assert(redis_start(&redis));
+    char url[128];
+    snprintf(url, sizeof(url), "redis://:hunter2@127.0.0.1:%u", redis.port);
+    setenv("REDIS_URL", url, 1);
+    setup();
+}
+
+static void teardown_redis(void)
+{
+    teardown();
+    redis_kill(&redis);
+}
+
+/* REDIS_URL is all that it takes: the demo draws the fleet's key itself, and leaves no file behind. */
+Test(demo, with_redis, .init = setup_redis, .fini = teardown_redis, .timeout = 60)
+{
+    bool connected = false;
+    for (int i = 0; i < 100 && !connected; i++) {
+        char *clients = redis_say(&redis, "CLIENT LIST");
+        connected = clients != NULL && strstr(clients, "name=subzero") != NULL;
+        free(clients);
+        usleep(connected ? 0 : 50000);
+    }
+    cr_expect(connected);
+    cr_assert_eq(kill(demo.pid, SIGHUP), 0);
+    bool reloaded = false;
+    char *log = NULL;
+    for (int i = 0; i < 100 && !reloaded; i++) {
+        free(log);
+        log = file_read(demo.log, NULL);
+        reloaded = strstr(log, "reloaded") != NULL || strstr(log, "configuration") != NULL;
+        usleep(reloaded ? 0 : 50000);
+    }
+    cr_expect(reloaded, "%s", log);
+    cr_expect_null(strstr(log, "'redis' changed"), "%s", log);
+    cr_expect_null(strstr(log, "hunter2"), "%s", log);
+    free(log);
 }
 
 static uid_t owner_of(pid_t pid)

@@ -203,7 +203,7 @@ int main(void)
                                  .timeout = SZ_MS(200),
                                  .shown = SZ_S("redis"),
                                  .breaker = {.failures = 3, .open = SZ_MS(5)}};
-    shared = sz_redis_shared_new(&conf, LOOPS, &why);
+    shared = sz_redis_shared_new(&conf, SZ_REDIS_ALL_USES, LOOPS, &why);
     if (shared == NULL)
         fail(why.s);
     pthread_create(&server, NULL, serve, NULL);

@@ -28,7 +28,7 @@ void kit_start(struct redis_kit *k)
     struct sz_text why = {""};
     sz_crypto_init();
     k->loop = fake_loop_new(0);
-    k->shared = sz_redis_shared_new(&k->conf, 1, &why);
+    k->shared = sz_redis_shared_new(&k->conf, SZ_REDIS_ALL_USES, 1, &why);
     cr_assert_not_null(k->shared, "%s", why.s);
     k->redis = sz_redis_new(k->shared, k->loop);
     cr_assert_not_null(k->redis);

@@ -84,6 +84,58 @@ Test(redis_cluster, a_slot_that_moves)
     cr_expect_str_eq(kit_text(&k, "GET a"), "there");
 }
 
+/* Maps that are none: nothing of them is believed, and the next good one is. */
+Test(redis_cluster_maps, hostile_ones, .timeout = 60)
+{
+    static const char *const maps[] = {
+        "*0\r\n",
+        "*1\r\n:1\r\n",
+        "*1\r\n*2\r\n:0\r\n:16383\r\n",
+        "*1\r\n*3\r\n:0\r\n:16384\r\n*2\r\n$1\r\na\r\n:1\r\n",
+        "*1\r\n*3\r\n:5\r\n:4\r\n*2\r\n$1\r\na\r\n:1\r\n",
+        "*1\r\n*3\r\n:-1\r\n:4\r\n*2\r\n$1\r\na\r\n:1\r\n",
+        "*1\r\n*3\r\n:0\r\n:4\r\n*2\r\n$1\r\na\r\n:70000\r\n",
+        "*1\r\n*3\r\n:0\r\n:4\r\n*0\r\n",
+        "*1\r\n*3\r\n:0\r\n:4\r\n*2\r\n*0\r\n$1\r\nx\r\n",
+        "-ERR This instance has cluster support disabled\r\n",
+        "$5\r\nhello\r\n",
+    };
+    static struct fake_redis fake;
+    struct sz_buf many = {0};
+    fake_redis_start(&fake);
+    kit_init(&k);
+    kit_at(&k, fake.port);
+    k.conf.cluster = true;
+    k.conf.timeout = SZ_MS(100);
+    fake_redis_set(&fake, FAKE_REDIS_REPLY, sz_cstr(maps[0]), true);
+    kit_start(&k);
+    kit_connected(&k);
+    for (size_t i = 0; i < SZ_COUNT(maps); i++) {
+        fake_redis_set(&fake, FAKE_REDIS_REPLY, sz_cstr(maps[i]), true);
+        kit_run(&k, 600);
+        (void)kit_say(&k, &ask, "GET a"); /* goes to the seed, and ends */
+    }
+    /* More nodes than are followed, all of them nowhere. */
+    sz_buf_printf(&many, "*200\r\n");
+    for (int i = 0; i < 200; i++)
+        sz_buf_printf(&many, "*3\r\n:%d\r\n:%d\r\n*2\r\n$9\r\n127.0.0.1\r\n:%d\r\n", i * 80, i * 80 + 79, 1 + i);
+    fake_redis_set(&fake, FAKE_REDIS_REPLY, sz_buf_slice(&many), true);
+    kit_run(&k, 1500);
+    struct sz_redis_look look;
+    sz_redis_shared_look(k.shared, &look);
+    cr_expect_leq(look.connections, SZ_REDIS_NODES_MAX);
+    /* A good one at last. */
+    many.n = 0;
+    sz_buf_printf(&many, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", fake.port);
+    fake_redis_set(&fake, FAKE_REDIS_REPLY, sz_buf_slice(&many), true);
+    kit_run(&k, 3000);
+    cr_expect_eq(kit_say(&k, &ask, "GET a"), SZ_REDIS_ANSWERED, "%s", sz_redis_result_name(ask.result));
+    kit_stop(&k);
+    fake_redis_stop(&fake);
+    sz_buf_fini(&many);
+    scratch_remove();
+}
+
 /* ---- load -------------------------------------------------------------------------------------------------------- */
 
 struct lane {

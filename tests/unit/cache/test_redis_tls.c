@@ -115,6 +115,6 @@ Test(redis_tls, an_unreadable_authority_is_said)
     struct sz_text why;
     start("IP:127.0.0.1", "127.0.0.1", THE_CA);
     k.conf.ca_file = SZ_S("/dev/null");
-    cr_expect_null(sz_redis_shared_new(&k.conf, 1, &why));
+    cr_expect_null(sz_redis_shared_new(&k.conf, SZ_REDIS_ALL_USES, 1, &why));
     cr_expect(strstr(why.s, "cannot load ca_file /dev/null") != NULL, "%s", why.s);
 }
