@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sys/socket.h>
 
+#include "edge/bodies.h"
 #include "edge/server.h"
 #include "edge/thread.h"
 #include "subzero/log.h"
@@ -14,13 +15,13 @@
 #define IDLE_GRACE SZ_SEC(1)
 #define LOOK_AGAIN SZ_MS(100)
 
-/* Nothing begun and nothing unread.  (A TLS connection still in its handshake has its own timeout.) */
+/* Nothing begun and nothing unread.  (What is still in its handshake, TLS or PROXY, has its own timeout.) */
 static bool is_idle(const struct sz_conn *conn)
 {
     char byte;
     if (conn->open != 0 || conn->sock->input->size != 0 || conn->buffered != 0)
         return false;
-    if (conn->sock->ssl != NULL && conn->requests == 0)
+    if (conn->requests == 0 && conn->sock->ssl != NULL && sz_bodies_protocol(conn) == SZ_CONN_OTHER)
         return false;
     ssize_t n = recv(h2o_socket_get_fd(conn->sock), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
     return n < 0 && errno == EAGAIN;

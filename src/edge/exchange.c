@@ -28,6 +28,8 @@ static void on_dispose(void *arg)
     sz_defer_cancel(&x->hop);
     if (x->proxy != NULL)
         sz_proxy_detach(x);
+    if (x->generation != NULL)
+        sz_pools_release(thread->pools, x->generation);
     if (x->asking != NULL)
         sz_api_ask_cancel(x->asking);
     if (x->txn.snapshot != NULL) { /* judged or at least refused */
@@ -44,7 +46,7 @@ static void on_dispose(void *arg)
     x->conn->open--;
     x->conn->since = sz_loop_now(thread->loop);
     x->conn->answered.us = 0;
-    if (!x->complete && x->req->version >= 0x200)
+    if (!x->complete && !x->cut && x->req->version >= 0x200)
         sz_conn_count_reset(x->conn);
     sz_bodies_release(x->conn);
 }

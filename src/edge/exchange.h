@@ -14,6 +14,7 @@
 struct sz_conn;        /* edge/connection.h: the client connection */
 struct sz_edge_thread; /* edge/thread.h: one per worker: h2o context, listeners, proxy pools */
 struct sz_proxy_call;  /* edge/proxy_call.h: one upstream call in flight */
+struct sz_generation;  /* edge/proxy.h: the upstreams of its configuration */
 
 struct sz_exchange {
     struct sz_txn txn;
@@ -24,12 +25,14 @@ struct sz_exchange {
     h2o_req_t *req;
     struct sz_edge_thread *thread;
     struct sz_conn *conn;
-    struct sz_proxy_call *proxy; /* NULL: none */
-    struct sz_api_ask *asking;   /* what an api call waits for; NULL: nothing */
-    struct sz_defer hop;         /* HTTP/2: the zero-timeout hop before work starts */
-    bool counted;                /* in gate.in_flight */
-    bool complete;               /* the whole response was handed to h2o (the proxy sets it with its last piece) */
-    bool answered;               /* a response was started; h2o asserts on a second one */
+    struct sz_proxy_call *proxy;      /* NULL: none */
+    struct sz_api_ask *asking;        /* what an api call waits for; NULL: nothing */
+    struct sz_generation *generation; /* NULL: judging has not begun */
+    struct sz_defer hop;              /* HTTP/2: the zero-timeout hop before work starts */
+    bool counted;                     /* in gate.in_flight */
+    bool complete;                    /* the whole response was handed to h2o (the proxy sets it with its last piece) */
+    bool cut;                         /* the rest of the response will not come, and that is not the client's doing */
+    bool answered;                    /* a response was started; h2o asserts on a second one */
 };
 
 /* On the request's pool; txn.worker and txn.pool are set, the rest is zero. */

@@ -41,6 +41,7 @@ static void start(struct sz_exchange *x)
         return;
     }
     x->txn.on_finished = on_finished;
+    x->generation = sz_pools_hold(x->thread->pools);
     if (sz_txn_start(&x->txn) == SZ_STEP_FINISHED)
         finish(x);
 }

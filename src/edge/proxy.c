@@ -212,11 +212,7 @@ void sz_proxy_start(struct sz_exchange *x)
     call->started = sz_loop_now(pools->loop);
     x->proxy = call;
     sz_client_watch(x);
-    call->upstream = sz_pools_find(pools, conf->version, (size_t)(x->txn.forward.upstream - conf->upstreams));
-    if (call->upstream == NULL) {
-        fail_later(call, "the configuration changed too often while the request waited");
-        return;
-    }
+    call->upstream = x->generation->upstreams[x->txn.forward.upstream - conf->upstreams];
     call->upstream->refs++;
     if (pick(call))
         begin(call);

@@ -9,6 +9,7 @@
 #include "edge/exchange.h"
 
 struct sz_proxy_pools;  /* per thread */
+struct sz_generation;   /* the upstreams of one configuration, on one thread */
 struct sz_upstream_tls; /* shared by the threads: TLS contexts, health of the urls */
 
 /* ctx: the thread's h2o context (its loop is `loop`).  Own thread. */
@@ -20,6 +21,12 @@ struct sz_proxy_pools *sz_proxy_pools_new(h2o_context_t *ctx, struct sz_loop *lo
  */
 void sz_proxy_pools_configure(struct sz_proxy_pools *pools, const struct sz_conf *conf, struct sz_upstream_tls *tls);
 void sz_proxy_pools_free(struct sz_proxy_pools **pools);
+/*
+ * The upstreams of the configuration in force: taken together with its snapshot, given back with the request.  Those of
+ * a configuration that is no longer in force go with their last request.
+ */
+struct sz_generation *sz_pools_hold(struct sz_proxy_pools *pools);
+void sz_pools_release(struct sz_proxy_pools *pools, struct sz_generation *generation);
 /* Graceful drain: closes idle connections, ends tunnels and event streams (WebSocket close 1001). */
 void sz_proxy_pools_drain(struct sz_proxy_pools *pools);
 

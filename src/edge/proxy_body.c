@@ -88,6 +88,7 @@ void sz_call_emit(struct sz_proxy_call *call, const struct sz_piece *piece)
 static void cut_off(struct sz_proxy_call *call)
 {
     call->state = SZ_CALL_DONE;
+    call->x->cut = true;
     sz_call_unwatch_events(call); /* over HTTP/2 the request lives on until the reset is written */
     h2o_send(call->x->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }
@@ -99,6 +100,7 @@ void sz_call_end_body(struct sz_proxy_call *call, bool orderly)
     if (call->user.conn != NULL)
         sz_upconn_close(call->user.conn);
     orderly = orderly && (call->body == SZ_BODY_CHUNKED || call->body == SZ_BODY_UNTIL_CLOSE);
+    call->x->cut = !orderly;
     if (sz_call_in_flight(call))
         call->end = orderly ? SZ_END_ORDERLY : SZ_END_CUT;
     else if (orderly)

@@ -32,6 +32,27 @@ static bool load_certificate(SSL_CTX *ctx, const struct sz_conf_cert *cert, stru
     return true;
 }
 
+/*
+ * A resumed session shows no certificate again, so it must not outlive the one that it was made with: the ticket says
+ * how long it is good for.
+ */
+static int on_new_ticket(SSL *ssl, void *arg)
+{
+    const X509 *cert = SSL_get0_peer_certificate(ssl);
+    SSL_SESSION *session = SSL_get_session(ssl);
+    int days = 0, seconds = 0;
+
+    (void)arg;
+    if (cert == NULL || session == NULL)
+        return 1;
+    if (ASN1_TIME_diff(&days, &seconds, NULL, X509_get0_notAfter(cert)) != 1)
+        return 0;
+    int64_t left = (int64_t)days * 86400 + seconds;
+    if (left < SSL_SESSION_get_timeout(session))
+        SSL_SESSION_set_timeout(session, left > 0 ? (long)left : 0);
+    return 1;
+}
+
 static bool load_client_ca(SSL_CTX *ctx, const struct sz_conf_tls *tls, struct sz_text *why)
 {
     STACK_OF(X509_NAME) *names = SSL_load_client_CA_file(tls->client_ca.p);
@@ -41,6 +62,7 @@ static bool load_client_ca(SSL_CTX *ctx, const struct sz_conf_tls *tls, struct s
         return false;
     }
     SSL_CTX_set_client_CA_list(ctx, names);
+    SSL_CTX_set_session_ticket_cb(ctx, on_new_ticket, NULL, NULL);
     if (tls->crl.n > 0) {
         X509_STORE *store = SSL_CTX_get_cert_store(ctx);
         if (X509_STORE_load_locations(store, tls->crl.p, NULL) != 1) {

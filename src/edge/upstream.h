@@ -156,8 +156,8 @@ void sz_upconn_resolved(struct sz_upconn *conn, int err); /* upstream_conn.c */
 
 struct sz_generation {
     struct sz_generation *next; /* older */
-    uint64_t version;           /* of the configuration */
-    size_t upstreams_n;
+    size_t users;               /* requests that hold it */
+    size_t upstreams_n;         /* as in its configuration, and in that order */
     struct sz_upstream *upstreams[];
 };
 
@@ -184,8 +184,6 @@ struct sz_proxy_pools {
 };
 #define SZ_SCRATCH ((size_t)256 * 1024)
 
-/* What the upstream at that place of that configuration is on this thread; NULL: the configuration is long gone. */
-struct sz_upstream *sz_pools_find(struct sz_proxy_pools *pools, uint64_t version, size_t at);
 void sz_upstream_unref(struct sz_upstream *upstream);
 struct sz_block *sz_block_get(struct sz_proxy_pools *pools);
 void sz_block_put(struct sz_proxy_pools *pools, struct sz_block *block);

@@ -1,8 +1,8 @@
 /*
  * A thread's upstreams.  Each configuration makes a generation that names its upstreams; an upstream whose settings
  * (and certificate files) did not change is carried over with its idle connections, the others are retired: what is in
- * flight on them ends normally, nothing is kept.  Requests find their upstream by the version of the configuration
- * that they began with, so that a reload in between changes nothing for them.
+ * flight on them ends normally, nothing is kept.  A request holds the generation that it began with, so that reloads in
+ * between, however many, change nothing for it.
  */
 #include <stdlib.h>
 
@@ -10,8 +10,6 @@
 #include "edge/proxy_call.h"
 #include "edge/upstream.h"
 #include "edge/upstream_response.h"
-
-#define GENERATIONS_KEPT 8 /* requests that began more reloads ago than that are refused */
 
 struct sz_proxy_pools *sz_proxy_pools_new(h2o_context_t *ctx, struct sz_loop *loop)
 {
@@ -172,13 +170,27 @@ static void retire_others(struct sz_proxy_pools *pools)
     }
 }
 
+/* All but the newest that no request holds. */
+static void drop_unused(struct sz_proxy_pools *pools)
+{
+    struct sz_generation **at = &pools->generations->next;
+    while (*at != NULL) {
+        struct sz_generation *old = *at;
+        if (old->users > 0) {
+            at = &old->next;
+            continue;
+        }
+        *at = old->next;
+        generation_free(old);
+    }
+}
+
 void sz_proxy_pools_configure(struct sz_proxy_pools *pools, const struct sz_conf *conf, struct sz_upstream_tls *tls)
 {
     struct sz_generation *generation =
         sz_xcalloc(1, sizeof(*generation) + conf->upstreams_n * sizeof(generation->upstreams[0]));
 
     SZ_ASSERT(tls->n == conf->upstreams_n);
-    generation->version = conf->version;
     generation->upstreams_n = conf->upstreams_n;
     for (size_t i = 0; i < conf->upstreams_n; i++) {
         struct sz_upstream *upstream = find_equal(pools->generations, &conf->upstreams[i], tls->v[i]);
@@ -190,22 +202,19 @@ void sz_proxy_pools_configure(struct sz_proxy_pools *pools, const struct sz_conf
     generation->next = pools->generations;
     pools->generations = generation;
     retire_others(pools);
-    struct sz_generation **at = &pools->generations;
-    for (unsigned n = 0; *at != NULL && n < GENERATIONS_KEPT; n++)
-        at = &(*at)->next;
-    if (*at != NULL) {
-        generation_free(*at);
-        *at = NULL;
-    }
+    drop_unused(pools);
 }
 
-struct sz_upstream *sz_pools_find(struct sz_proxy_pools *pools, uint64_t version, size_t at)
+struct sz_generation *sz_pools_hold(struct sz_proxy_pools *pools)
 {
-    for (struct sz_generation *g = pools->generations; g != NULL; g = g->next) {
-        if (g->version == version)
-            return at < g->upstreams_n ? g->upstreams[at] : NULL;
-    }
-    return NULL;
+    pools->generations->users++;
+    return pools->generations;
+}
+
+void sz_pools_release(struct sz_proxy_pools *pools, struct sz_generation *generation)
+{
+    if (--generation->users == 0 && generation != pools->generations)
+        drop_unused(pools);
 }
 
 /* ---- blocks ----------------------------------------------------------------------------------------------- */

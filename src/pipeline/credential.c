@@ -26,6 +26,27 @@ enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct s
     return SZ_REASON_allowed;
 }
 
+/*
+ * Length of "name=" at the start of the pair, 0 when it is another.  In a query the name may be escaped: whoever reads
+ * the query behind us finds the credential under that spelling too.
+ */
+static size_t match_name(struct sz_slice pair, char sep, struct sz_slice name)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < name.n; i++) {
+        if (at >= pair.n)
+            return 0;
+        char c = pair.p[at++];
+        if (c == '%' && sep == '&' && at + 1 < pair.n) {
+            c = (char)(sz_hex_digit(pair.p[at]) * 16 + sz_hex_digit(pair.p[at + 1]));
+            at += 2;
+        }
+        if (c != name.p[i])
+            return 0;
+    }
+    return at < pair.n && pair.p[at] == '=' ? at + 1 : 0;
+}
+
 /* "name=value" in a list separated by sep; *count grows by the occurrences. */
 static struct sz_slice find_pair(struct sz_slice list, char sep, struct sz_slice name, unsigned *count)
 {
@@ -34,8 +55,9 @@ static struct sz_slice find_pair(struct sz_slice list, char sep, struct sz_slice
         return found;
     while (sz_split(&list, sep, &pair)) {
         pair = sz_trim(pair);
-        if (pair.n > name.n && pair.p[name.n] == '=' && sz_eq(sz_sub(pair, 0, name.n), name)) {
-            found = sz_from(pair, name.n + 1);
+        size_t matched = match_name(pair, sep, name);
+        if (matched > 0) {
+            found = sz_from(pair, matched);
             ++*count;
         }
     }
@@ -53,7 +75,7 @@ static struct sz_slice list_without(struct sz_slice list, char sep, struct sz_sl
     struct sz_slice pair;
     while (sz_split(&list, sep, &pair)) {
         struct sz_slice bare = sz_trim(pair);
-        if (bare.n > name.n && bare.p[name.n] == '=' && sz_eq(sz_sub(bare, 0, name.n), name))
+        if (match_name(bare, sep, name) > 0)
             continue;
         if (n > 0)
             out[n++] = sep;

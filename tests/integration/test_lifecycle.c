@@ -99,6 +99,41 @@ Test(lifecycle, what_has_begun_gets_its_whole_answer, .init = setup, .fini = tea
     close(idle);
 }
 
+/* Kept alive after a request, and open without one yet: neither holds the drain. */
+Test(lifecycle, idle_tls_connections_do_not_hold_the_drain, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const char yaml[] =
+        "listen: [{address: \"127.0.0.1:{port}\", tls: {certificate: \"{dir}/a.example.pem\", key: "
+        "\"{dir}/a.example.key\"}}]\n"
+        "admin: {address: \"127.0.0.1:{admin}\"}\nworkers: 2\nlimits: {drain: 30s}\n"
+        "upstreams: {up: {urls: [\"http://127.0.0.1:{upstream}\"]}}\n"
+        "routes: [{id: all, match: {path: \"/*\"}, public: true, upstream: up}]\n";
+    static const char *const protocols[] = {NULL, "http/1.1", "h2"};
+    static const char get[] = "GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n";
+    struct tls_client clients[3][2];
+    struct cert ca, leaf;
+    char buf[4096];
+
+    cert_ca(&ca, "ca");
+    cert_leaf(&leaf, "a.example", &ca, "DNS:a.example", 90);
+    cr_assert(gateway_start(&g, yaml, upstream_port(upstream)));
+    for (size_t i = 0; i < SZ_COUNT(protocols); i++) {
+        for (int used = 0; used < 2; used++) {
+            cr_assert(tls_open(&clients[i][used], g.port, &(struct tls_options){.alpn = protocols[i]}));
+            if (used && i < 2)
+                cr_expect_eq(tls_request(&clients[i][used], get, buf, sizeof(buf)), 200);
+        }
+    }
+    usleep(200000);
+    struct sz_mono begun = sz_mono_read();
+    cr_expect(gateway_stop(&g));
+    cr_expect_lt(seconds_since(begun), 8);
+    for (size_t i = 0; i < SZ_COUNT(protocols); i++) {
+        tls_close(&clients[i][0]);
+        tls_close(&clients[i][1]);
+    }
+}
+
 Test(lifecycle, the_drain_has_a_hard_end, .init = setup, .fini = teardown, .timeout = 60)
 {
     upstream_play(upstream, &(struct upstream_script){.fault_at = UPSTREAM_AT_ANSWER, .fault = UPSTREAM_HANG});

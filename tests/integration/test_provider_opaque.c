@@ -29,6 +29,12 @@ static unsigned asks(void)
     return provider_calls(kit_provider, PROVIDER_INTROSPECT);
 }
 
+static void *shoot_one(void *shot)
+{
+    kit_shoot(shot, 1);
+    return NULL;
+}
+
 Test(provider_opaque, a_hundred_at_once_are_one_question)
 {
     struct kit_shot shots[100] = {{0}};
@@ -42,6 +48,34 @@ Test(provider_opaque, a_hundred_at_once_are_one_question)
         cr_expect_eq(shots[i].status, 200, "%zu: %d %s", i, shots[i].status, shots[i].reason);
     cr_expect_eq(asks(), 1, "%u questions", asks());
     cr_expect_eq(gateway_metric(&kit_gateway, "subzero_coalesced_total{kind=\"token\"}"), 99);
+    free(token);
+}
+
+/* However many configurations come meanwhile, a request goes to the upstream of the one that it began with. */
+Test(provider_opaque, a_request_waits_through_many_reloads)
+{
+    struct kit_shot shot = {0};
+    char top[64];
+    kit_start("", asked("", ""));
+    char *token = provider_opaque(kit_provider, "alice", 600, NULL);
+    shot.token = token;
+    provider_play(kit_provider, PROVIDER_INTROSPECT, &(struct provider_script){.latency_ms = 6000});
+    pthread_t thread;
+    cr_assert_eq(pthread_create(&thread, NULL, shoot_one, &shot), 0);
+    kit_sleep(300);
+    double begun = kit_now();
+    int reloads = 0;
+    while (reloads < 12 && kit_now() - begun < 5) {
+        snprintf(top, sizeof(top), "limits: {max_in_flight: %d}\n", 1000 + reloads);
+        char *yaml = kit_yaml(top, asked("", ""));
+        gateway_rewrite(&kit_gateway, yaml);
+        free(yaml);
+        cr_expect(gateway_reload(&kit_gateway));
+        reloads++;
+    }
+    pthread_join(thread, NULL);
+    cr_expect_geq(reloads, 10);
+    cr_expect_eq(shot.status, 200, "%d %s after %d reloads", shot.status, shot.reason, reloads);
     free(token);
 }
 

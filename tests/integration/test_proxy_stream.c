@@ -136,6 +136,25 @@ Test(proxy_stream, a_slow_client_is_not_cut, .init = setup, .fini = teardown, .t
     wire_close(&w);
 }
 
+/* An upstream that breaks off again and again says nothing about the client: its connection lives. */
+Test(proxy_stream, streams_that_the_upstream_cuts_are_no_resets, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const struct upstream_script cuts = {
+        .stream = MIB, .fault_at = UPSTREAM_AT_ANSWER, .fault = UPSTREAM_CLOSE, .after = 5000, .forgets = true};
+    struct http2 c;
+
+    upstream_play(up, &cuts);
+    cr_assert(h2_open(&c, gw.port));
+    for (int i = 0; i < 250; i++) {
+        uint32_t stream = h2_headers(&c, get, SZ_COUNT(get), H2_END_STREAM);
+        const struct h2_response *r = h2_wait(&c, stream, SZ_SEC(10));
+        cr_assert(r != NULL && r->status == 200 && r->reset, "stream %d: %d", i, r != NULL ? r->status : -1);
+    }
+    cr_expect(h2_ping(&c, SZ_SEC(5)));
+    cr_expect_eq(gateway_metric(&gw, "subzero_http2_reset_connections_total"), 0);
+    h2_close(&c);
+}
+
 Test(proxy_stream, a_client_that_leaves_takes_its_upstream_along, .init = setup, .fini = teardown, .timeout = 60)
 {
     static const struct upstream_script endless = {.stream = 1024 * MIB};

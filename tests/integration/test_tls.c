@@ -233,6 +233,36 @@ Test(tls, watched_certificates_are_reloaded_by_themselves, .init = setup, .fini 
     cr_expect_str_eq(cn, "renewed.example");
 }
 
+/* It shows no certificate again, and must not be good for longer than the one that it was made with. */
+Test(tls, a_session_ends_with_its_client_certificate, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+    cr_assert(gateway_start(&g, "listen:\n  - {address: \"127.0.0.1:{port}\", " MTLS "}}\n" HEAD PUBLIC,
+                            upstream_port(upstream)));
+    for (size_t i = 0; i < SZ_COUNT(versions); i++) {
+        struct cert brief;
+        cert_leaf(&brief, "brief", &ca, NULL, 10);
+        X509_gmtime_adj(X509_getm_notAfter(brief.x509), 4);
+        cr_assert_gt(X509_sign(brief.x509, ca.key, EVP_sha256()), 0);
+        struct tls_options o = {.cert = &brief, .min = versions[i], .max = versions[i]};
+        struct tls_client c;
+        cr_assert(tls_open(&c, g.port, &o));
+        cr_expect_eq(tls_request(&c, GET("a.example"), buf, sizeof(buf)), 200);
+        struct tls_options again = {.min = versions[i], .max = versions[i], .session = SSL_get1_session(c.ssl)};
+        tls_close(&c);
+        cr_assert(tls_open(&c, g.port, &again));
+        cr_expect(SSL_session_reused(c.ssl), "version %zu: not resumed while the certificate is good", i);
+        cr_expect_eq(tls_request(&c, GET("a.example"), buf, sizeof(buf)), 200);
+        tls_close(&c);
+        sleep(6);
+        bool open = tls_open(&c, g.port, &again);
+        int status = open ? tls_request(&c, GET("a.example"), buf, sizeof(buf)) : 0;
+        cr_expect_neq(status, 200, "version %zu: resumed after the certificate's end", i);
+        tls_close(&c);
+        SSL_SESSION_free(again.session);
+    }
+}
+
 static bool comes_to_show(const char *name)
 {
     char cn[64] = "";
