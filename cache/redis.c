@@ -188,7 +188,8 @@ void sz_redis_finish(struct sz_redis_pending *p, const struct sz_redis_answer *a
     if (full)
         note_oom(redis);                                       /* reads go on: no failure of the cache as a whole */
     enum sz_breaker_outcome outcome = op->on_done(op, answer); /* op may be gone */
-    if (outcome == SZ_BREAKER_FAILURE && (full || redis->closing || sz_redis_map_excuses(p, answer->result)))
+    if (outcome == SZ_BREAKER_FAILURE &&
+        (full || p->spared || redis->closing || sz_redis_map_excuses(p, answer->result)))
         outcome = SZ_BREAKER_UNKNOWN;
     sz_breaker_tell(&redis->shared->breakers[p->use], p->ticket, outcome, now_of(redis));
 }
@@ -197,6 +198,21 @@ void sz_redis_fail(struct sz_redis_pending *p, enum sz_redis_result result)
 {
     sz_redis_finish(p, &(struct sz_redis_answer){.result = result});
     sz_redis_pending_put(p);
+}
+
+/* By a queue of its own: who is told may start the next command. */
+void sz_redis_fail_all(struct sz_redis_queue *q)
+{
+    struct sz_redis_queue lost;
+    bool spared = false;
+    sz_redis_queue_init(&lost);
+    for (struct sz_redis_pending *p; (p = sz_redis_queue_take(q)) != NULL;)
+        sz_redis_queue_add(&lost, p);
+    for (struct sz_redis_pending *p; (p = sz_redis_queue_take(&lost)) != NULL;) {
+        p->spared = spared;
+        spared = spared || p->op != NULL;
+        sz_redis_fail(p, SZ_REDIS_CONNECTION);
+    }
 }
 
 static void on_deadline(struct sz_timer *timer)
@@ -274,8 +290,7 @@ void sz_redis_node_free(struct sz_redis_node **nodep)
         node->conns = conn->next;
         sz_redis_conn_free(&conn);
     }
-    for (struct sz_redis_pending *p; (p = sz_redis_queue_take(&node->waiting)) != NULL;)
-        sz_redis_fail(p, SZ_REDIS_CONNECTION);
+    sz_redis_fail_all(&node->waiting);
     free((void *)(uintptr_t)node->host.p);
     free(node);
 }
@@ -297,10 +312,8 @@ bool sz_redis_node_hopeful(const struct sz_redis_node *node)
 
 void sz_redis_node_down(struct sz_redis_node *node)
 {
-    if (sz_redis_node_hopeful(node))
-        return;
-    for (struct sz_redis_pending *p; (p = sz_redis_queue_take(&node->waiting)) != NULL;)
-        sz_redis_fail(p, SZ_REDIS_CONNECTION);
+    if (!sz_redis_node_hopeful(node))
+        sz_redis_fail_all(&node->waiting);
 }
 
 /* Load alone opens more than one connection: all in one pipeline costs the fewest system calls. */

@@ -59,6 +59,11 @@ enum sz_redis_read sz_redis_reader_next(struct sz_redis_reader *reader, size_t l
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 enum sz_redis_result sz_redis_classify(struct sz_slice error);
+/*
+ * Its first word where that is one of Redis's own, else "an error": for logs and /health.  The rest of the text may
+ * repeat what was sent, a password too ("ERR unknown command 'AUTH', with args beginning with ...").
+ */
+const char *sz_redis_error_word(struct sz_slice error);
 /* "MOVED 3999 127.0.0.1:6381" or "ASK ...": true. */
 bool sz_redis_redirect(struct sz_slice error, bool *ask, unsigned *slot, struct sz_slice *host, uint16_t *port);
 unsigned sz_redis_slot(struct sz_slice key);
@@ -87,6 +92,7 @@ struct sz_redis_pending {
     bool keyed;  /* `slot` counts */
     bool asking; /* cluster: say ASKING first */
     bool reloaded;
+    bool spared; /* what it fails of has been held against the breaker once already */
     uint8_t redirects;
     unsigned kind; /* redis_login.c's: which of its commands */
     struct sz_buf bytes;
@@ -112,6 +118,8 @@ void sz_redis_pending_put(struct sz_redis_pending *p);
 void sz_redis_finish(struct sz_redis_pending *p, const struct sz_redis_answer *answer);
 /* Finish with nothing but a result, and put. */
 void sz_redis_fail(struct sz_redis_pending *p, enum sz_redis_result result);
+/* All of a queue, for one reason: one failure in the breaker's eyes, however many waited. */
+void sz_redis_fail_all(struct sz_redis_queue *q);
 /* To one of the node's connections, or to wait for one: 0.  SZ_REDIS_CONNECTION: it will not have one soon; FULL. */
 int sz_redis_dispatch(struct sz_redis_pending *p, struct sz_redis_node *node) SZ_MUST_CHECK;
 /* A reply to somebody's command; p is taken over.  False: the connection is of no more use. */

@@ -226,8 +226,8 @@ static bool on_slots(struct sz_redis_conn *conn, struct sz_redis_pending *p, con
     look_again(redis, AGAIN); /* sweeps, and asks again when this was no good */
     if (reply == NULL || reply->type != SZ_REDIS_ARRAY || reply->items_n == 0 || reply->items_n > SZ_REDIS_SLOTS) {
         if (reply == NULL && !atomic_exchange(&redis->shared->cluster_said, true))
-            sz_log(SZ_LOG_ERROR, "redis", "%.*s tells no map of its cluster: %.*s", SZ_FMT(redis->shared->conf->shown),
-                   SZ_FMT(answer->error));
+            sz_log(SZ_LOG_ERROR, "redis", "%.*s tells no map of its cluster: %s", SZ_FMT(redis->shared->conf->shown),
+                   sz_redis_error_word(answer->error));
         return true;
     }
     struct range *ranges = sz_xcalloc(reply->items_n, sizeof(*ranges));

@@ -25,11 +25,15 @@
 #include "subzero/crypto.h"
 #include "subzero/log.h"
 
-enum { READS = 16 /* of SZ_REDIS_READ bytes before other connections have their turn */ };
+enum {
+    READS = 16,      /* of SZ_REDIS_READ bytes before other connections have their turn */
+    OUT_KEPT = 65536 /* bytes of a written buffer that are kept for the next turn */
+};
 
-#define RETRY_FIRST SZ_MS(20)
-#define RETRY_MOST  SZ_SEC(2)
-#define SETTLED     SZ_SEC(1) /* a connection that stood for so long was a good one */
+#define RETRY_AT_ONCE SZ_MS(4) /* a good connection was lost: commands wait for the next one meanwhile */
+#define RETRY_FIRST   SZ_MS(20)
+#define RETRY_MOST    SZ_SEC(2)
+#define SETTLED       SZ_SEC(1) /* a connection that stood for so long was a good one */
 
 static struct sz_mono now_of(const struct sz_redis_conn *conn)
 {
@@ -43,15 +47,19 @@ static void arm(struct sz_redis_conn *conn, struct sz_span in)
 
 /* ---- the way down ------------------------------------------------------------------------------------------------ */
 
-/* Between half and the whole of a span that doubles with each failure. */
-static struct sz_span backoff(unsigned attempts)
+/* Between half and the whole of a span. */
+static struct sz_span jitter(struct sz_span span)
 {
     uint32_t random;
-    int64_t us = RETRY_FIRST.us << (attempts < 10 ? attempts : 10);
-    if (us > RETRY_MOST.us)
-        us = RETRY_MOST.us;
     sz_random(&random, sizeof(random));
-    return (struct sz_span){us / 2 + (int64_t)(random % (uint64_t)(us / 2))};
+    return (struct sz_span){span.us / 2 + (int64_t)(random % (uint64_t)(span.us / 2))};
+}
+
+/* It doubles with each failure. */
+static struct sz_span backoff(unsigned attempts)
+{
+    int64_t us = RETRY_FIRST.us << (attempts < 10 ? attempts : 10);
+    return jitter((struct sz_span){us < RETRY_MOST.us ? us : RETRY_MOST.us});
 }
 
 /* Everything of the socket, and nothing else. */
@@ -81,16 +89,6 @@ static void hang_up(struct sz_redis_conn *conn)
     sz_redis_reader_free(&conn->reader);
 }
 
-static void fail_all(struct sz_redis_conn *conn)
-{
-    struct sz_redis_queue lost;
-    sz_redis_queue_init(&lost);
-    for (struct sz_redis_pending *p; (p = sz_redis_queue_take(&conn->sent)) != NULL;)
-        sz_redis_queue_add(&lost, p);
-    for (struct sz_redis_pending *p; (p = sz_redis_queue_take(&lost)) != NULL;)
-        sz_redis_fail(p, SZ_REDIS_CONNECTION);
-}
-
 static void say_lost(struct sz_redis_conn *conn, bool was_up)
 {
     struct sz_redis_shared *shared = conn->redis->shared;
@@ -107,17 +105,17 @@ void sz_redis_conn_drop(struct sz_redis_conn *conn, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(conn->why.s, sizeof(conn->why.s), fmt, args);
     va_end(args);
-    if (was_up && sz_between(conn->up_since, now_of(conn)).us >= SETTLED.us)
-        conn->attempts = 0;
+    bool settled = was_up && sz_between(conn->up_since, now_of(conn)).us >= SETTLED.us;
     hang_up(conn);
     say_lost(conn, was_up);
+    conn->attempts = settled ? 0 : conn->attempts + 1;
     if (!conn->extra)
-        arm(conn, backoff(conn->attempts++));
+        arm(conn, settled ? jitter(RETRY_AT_ONCE) : backoff(conn->attempts));
     if (conn->subscription != NULL)
         sz_redis_listen_down(conn);
     else
         sz_redis_map_conn_lost(conn);
-    fail_all(conn);
+    sz_redis_fail_all(&conn->sent);
     if (conn->subscription == NULL)
         sz_redis_node_down(conn->node);
 }
@@ -154,6 +152,8 @@ static void flush(struct sz_redis_conn *conn)
         if (conn->state == SZ_REDIS_LOGIN && conn->out.p != NULL)
             sz_wipe(conn->out.p, conn->out.n); /* a password was in it */
         conn->out.n = conn->out_at = 0;
+        if (conn->out.cap > OUT_KEPT)
+            sz_buf_fini(&conn->out);
     }
     watch(conn, !all);
 }
@@ -220,19 +220,20 @@ static bool deliver(struct sz_redis_conn *conn, const struct sz_redis_reply *rep
         answer.result = sz_redis_classify(error);
         answer.error = error;
     }
-    *why = "an answer that nobody waits for";
+    *why = NULL; /* who says false has set conn->why */
     if (conn->subscription != NULL && conn->state == SZ_REDIS_UP)
         return sz_redis_heard(conn, &answer);
     struct sz_redis_pending *p = sz_redis_queue_take(&conn->sent);
-    if (p == NULL)
+    if (p == NULL) {
+        *why = "an answer that nobody waits for";
         return false;
+    }
     if (sz_between(p->sent, now_of(conn)).us <= conn->redis->shared->conf->timeout.us)
         conn->node->good = now_of(conn);
     if (p->own == NULL) {
         *why = "it no longer serves us as before";
         return sz_redis_answered(conn, p, &answer);
     }
-    *why = NULL; /* the handler has set conn->why */
     bool ok = p->own(conn, p, &answer);
     sz_redis_pending_put(p);
     return ok;
@@ -579,6 +580,6 @@ void sz_redis_conn_free(struct sz_redis_conn **connp)
     if (conn == NULL)
         return;
     hang_up(conn);
-    fail_all(conn);
+    sz_redis_fail_all(&conn->sent);
     free(conn);
 }

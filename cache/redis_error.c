@@ -12,6 +12,10 @@ static const struct {
     {SZ_S("TRYAGAIN"), SZ_REDIS_NOT_READY},   {SZ_S("NOREPLICAS"), SZ_REDIS_NOT_READY},
 };
 
+/* Further ones that people may be shown. */
+static const char *const others[] = {"ERR",     "WRONGPASS", "NOPERM",     "WRONGTYPE", "MOVED",
+                                     "MISCONF", "DENIED",    "NOREPLICAS", "EXECABORT", "UNKILLABLE"};
+
 static struct sz_slice word_of(struct sz_slice text)
 {
     ptrdiff_t blank = sz_find_byte(text, ' ');
@@ -25,6 +29,18 @@ enum sz_redis_result sz_redis_classify(struct sz_slice error)
         if (sz_eq(word, words[i].word))
             return words[i].result;
     return SZ_REDIS_ERROR;
+}
+
+const char *sz_redis_error_word(struct sz_slice error)
+{
+    struct sz_slice word = word_of(error);
+    for (size_t i = 0; i < SZ_COUNT(words); i++)
+        if (sz_eq(word, words[i].word))
+            return words[i].word.p;
+    for (size_t i = 0; i < SZ_COUNT(others); i++)
+        if (sz_eq(word, sz_cstr(others[i])))
+            return others[i];
+    return "an error";
 }
 
 /* "MOVED 3999 127.0.0.1:6381"; an address may be IPv6, so its last colon counts.  An empty host: the one that answered.

@@ -59,27 +59,50 @@ void sz_redis_listen_down(struct sz_redis_conn *conn)
         s->listener->on_state(s->listener, false);
 }
 
+static bool nonsense(struct sz_redis_conn *conn)
+{
+    sz_text_set(&conn->why, "what it says to a listener makes no sense");
+    return false;
+}
+
+/* Not allowed to PING it still shows that it is there; not allowed to SUBSCRIBE is the end. */
+static bool refused(struct sz_redis_subscription *s, struct sz_slice error)
+{
+    if (s->confirmed == s->channels_n && sz_starts_with(error, SZ_S("NOPERM")))
+        return true;
+    sz_text_set(&s->conn->why, "SUBSCRIBE was refused: %s", sz_redis_error_word(error));
+    return false;
+}
+
+static bool confirmed(struct sz_redis_subscription *s)
+{
+    if (++s->confirmed == s->channels_n) {
+        s->up = true;
+        if (s->listener != NULL)
+            s->listener->on_state(s->listener, true);
+    }
+    return s->confirmed <= s->channels_n || nonsense(s->conn);
+}
+
 /* Pushed: subscribe and message have three parts, a pong two. */
 bool sz_redis_heard(struct sz_redis_conn *conn, const struct sz_redis_answer *answer)
 {
     struct sz_redis_subscription *s = conn->subscription;
     const struct sz_redis_reply *reply = answer->reply;
-    if (reply == NULL || reply->type != SZ_REDIS_ARRAY || reply->items_n < 2 || reply->items[0].type != SZ_REDIS_STRING)
-        return false;
-    struct sz_slice kind = reply->items[0].text;
     s->heard = sz_loop_now(s->redis->loop);
+    if (reply == NULL)
+        return refused(s, answer->error);
+    if (reply->type != SZ_REDIS_ARRAY || reply->items_n < 2 || reply->items[0].type != SZ_REDIS_STRING)
+        return nonsense(conn);
+    struct sz_slice kind = reply->items[0].text;
     if (sz_eq(kind, SZ_S("pong")))
         return true;
     if (reply->items_n != 3 || reply->items[1].type != SZ_REDIS_STRING)
-        return false;
-    if (sz_eq(kind, SZ_S("subscribe"))) {
-        s->up = ++s->confirmed == s->channels_n || s->up;
-        if (s->confirmed == s->channels_n && s->listener != NULL)
-            s->listener->on_state(s->listener, true);
-        return s->confirmed <= s->channels_n;
-    }
+        return nonsense(conn);
+    if (sz_eq(kind, SZ_S("subscribe")))
+        return confirmed(s);
     if (!sz_eq(kind, SZ_S("message")) || reply->items[2].type != SZ_REDIS_STRING)
-        return false;
+        return nonsense(conn);
     if (s->listener != NULL)
         s->listener->on_message(s->listener, reply->items[1].text, reply->items[2].text);
     return true;

@@ -12,7 +12,7 @@ enum kind { AUTH, SELECT, SETNAME, POLICY, PING };
 
 static bool refused(struct sz_redis_conn *conn, const char *what, const struct sz_redis_answer *answer)
 {
-    sz_text_set(&conn->why, "%s was refused: %.*s", what, SZ_FMT(answer->error));
+    sz_text_set(&conn->why, "%s was refused: %s", what, sz_redis_error_word(answer->error));
     return false;
 }
 
@@ -67,10 +67,21 @@ static void say(struct sz_redis_conn *conn, enum kind kind, const struct sz_slic
     sz_redis_conn_say(conn, args, args_n, on_login)->kind = kind;
 }
 
+/* Room for all of it at once: a buffer that grows would leave a copy of the password behind. */
+static void make_room(struct sz_redis_conn *conn)
+{
+    static const char nothing[512];
+    size_t password = conn->redis->shared->conf->password.value.n;
+    for (size_t n = 0; n < password + sizeof(nothing); n += sizeof(nothing))
+        sz_buf_add(&conn->out, nothing, sizeof(nothing));
+    conn->out.n = 0;
+}
+
 void sz_redis_login(struct sz_redis_conn *conn)
 {
     const struct sz_conf_redis *conf = conn->redis->shared->conf;
     char database[16];
+    make_room(conn);
     int n = snprintf(database, sizeof(database), "%u", conf->database);
     if (conf->password.set && conf->username.p != NULL)
         say(conn, AUTH, (struct sz_slice[]){SZ_S("AUTH"), conf->username, conf->password.value}, 3);

@@ -107,7 +107,7 @@ struct sz_conf *sz_conf_load_text(struct sz_slice yaml, const char *name, struct
 struct sz_conf *sz_conf_load_file(const char *path, struct sz_mistakes *m)
 {
     struct sz_arena arena;
-    struct sz_slice text;
+    struct sz_slice text = SZ_NONE;
     struct sz_text why;
     struct sz_conf *conf = NULL;
     sz_arena_init(&arena);
@@ -115,6 +115,8 @@ struct sz_conf *sz_conf_load_file(const char *path, struct sz_mistakes *m)
         sz_mistakes_add(m, sz_cstr(path), 0, 0, false, "%s", why.s);
     else
         conf = sz_conf_load_text(text, path, m);
+    if (text.p != NULL)
+        sz_wipe((void *)(uintptr_t)text.p, text.n); /* a url may hold a password */
     sz_arena_fini(&arena);
     return conf;
 }

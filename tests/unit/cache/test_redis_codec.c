@@ -159,6 +159,17 @@ Test(redis_codec, redirections)
         cr_expect_not(sz_redis_redirect(sz_cstr(none[i]), &ask, &slot, &host, &port), "%s", none[i]);
 }
 
+/* An error may repeat what was sent: of its text nothing is shown but a word of Redis's. */
+Test(redis_codec, what_is_shown_of_an_error)
+{
+    cr_expect_str_eq(sz_redis_error_word(SZ_S("ERR unknown command 'AUTH', with args beginning with: 'hunter2'")),
+                     "ERR");
+    cr_expect_str_eq(sz_redis_error_word(SZ_S("WRONGPASS invalid")), "WRONGPASS");
+    cr_expect_str_eq(sz_redis_error_word(SZ_S("LOADING")), "LOADING");
+    cr_expect_str_eq(sz_redis_error_word(SZ_S("hunter2 is wrong")), "an error");
+    cr_expect_str_eq(sz_redis_error_word(SZ_S("")), "an error");
+}
+
 /* Figures of CLUSTER KEYSLOT. */
 Test(redis_codec, slots)
 {

@@ -197,24 +197,29 @@ Test(redis_faults, killed_and_started_again)
 
 Test(redis_faults, stopped_and_continued)
 {
+    struct sz_redis_look look;
     start_real();
+    size_t before = mallinfo2().uordblks;
     redis_pause(&server);
-    kit_run(&k, 2500);
+    kit_run(&k, 30000);
     expect_in_time("stopped");
     cr_expect_gt(load.ended[SZ_REDIS_OPEN], 100);
+    sz_redis_shared_look(k.shared, &look);
+    cr_expect_leq(look.connections, look.connections_max);
+    cr_expect_lt(mallinfo2().uordblks, before + 1024 * 1024);
     redis_continue(&server);
     expect_recovery("stopped");
 }
 
-/* The process lives, its one thread does not: what a slow script or a saving fork does. */
-Test(redis_faults, asleep_for_three_seconds)
+/* The process lives, its one thread does not: what a slow script does.  After five seconds it says BUSY. */
+Test(redis_faults, asleep_for_eight_seconds)
 {
     struct wire w;
     start_real();
     cr_assert(wire_open(&w, NULL, server.port));
     cr_assert(
-        wire_send(&w, SZ_S("EVAL \"local t=redis.call('TIME')[1] while redis.call('TIME')[1]-t<3 do end\" 0\r\n")));
-    kit_run(&k, 2500);
+        wire_send(&w, SZ_S("EVAL \"local t=redis.call('TIME')[1] while redis.call('TIME')[1]-t<8 do end\" 0\r\n")));
+    kit_run(&k, 8000);
     expect_in_time("asleep");
     expect_recovery("asleep");
     wire_close(&w);
@@ -276,6 +281,21 @@ Test(redis_faults, the_password_is_changed)
     expect_recovery("password");
 }
 
+/* Closed by the server, which lives on: one loss is one failure, and nobody is kept away for it. */
+Test(redis_faults, a_connection_that_is_closed)
+{
+    start_real();
+    kit_run(&k, 1000); /* until it counts as a good one */
+    for (int i = 0; i < 3; i++) {
+        free(redis_say(&server, "CLIENT KILL TYPE normal SKIPME yes"));
+        kit_run(&k, 1200);
+    }
+    expect_in_time("closed");
+    cr_expect_gt(load.ended[SZ_REDIS_ANSWERED], 1000);
+    cr_expect_leq(load.ended[SZ_REDIS_CONNECTION], 3 * LOAD);
+    cr_expect_eq(load.ended[SZ_REDIS_OPEN], 0);
+}
+
 /* ---- a hostile one ----------------------------------------------------------------------------------------------- */
 
 static void fault(const char *what, enum fake_redis_mode mode, struct sz_slice reply, enum sz_redis_result result)
@@ -315,6 +335,7 @@ Test(redis_faults, errors_that_mean_not_now)
           SZ_REDIS_NOT_READY);
     fault("no login", FAKE_REDIS_REPLY, SZ_S("-NOAUTH Authentication required.\r\n"), SZ_REDIS_NOT_READY);
     fault("moved", FAKE_REDIS_REPLY, SZ_S("-MOVED 3999 127.0.0.1:6381\r\n"), SZ_REDIS_ERROR);
+    fault("busy", FAKE_REDIS_REPLY, SZ_S("-BUSY Redis is busy running a script.\r\n"), SZ_REDIS_NOT_READY);
     fault("no script", FAKE_REDIS_REPLY, SZ_S("-NOSCRIPT No matching script.\r\n"), SZ_REDIS_NOSCRIPT);
 }
 

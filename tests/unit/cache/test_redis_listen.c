@@ -86,6 +86,27 @@ Test(redis_listen, messages_of_its_channels_alone)
     cr_expect(redis_number(&server, "PUBLISH one nobody") == 0);
 }
 
+/* An ACL user without the right to PING; and one without the channel. */
+Test(redis_listen, rights)
+{
+    sz_redis_unlisten(&heard.listener);
+    kit_run(&k, 50);
+    cr_assert(redis_says(&server, "ACL SETUSER default -ping", "+OK"));
+    heard = (struct heard){.listener = {.on_message = on_message, .on_state = on_state}};
+    sz_redis_listen(k.redis, &(struct sz_slice){"one", 3}, 1, &heard.listener);
+    cr_assert(kit_until(&k, is_up, &heard, 5000));
+    kit_run(&k, 1500);
+    cr_expect(heard.is_up && heard.down == 0);
+    free(redis_say(&server, "PUBLISH one x"));
+    kit_run(&k, 100);
+    cr_expect_eq(heard.messages, 1);
+    cr_assert(redis_says(&server, "ACL SETUSER default resetchannels", "+OK"));
+    kit_run(&k, 1500);
+    cr_expect(!heard.is_up);
+    cr_assert(redis_says(&server, "ACL SETUSER default allchannels", "+OK"));
+    cr_expect(kit_until(&k, is_up, &heard, 5000));
+}
+
 Test(redis_listen, a_restart_is_a_gap)
 {
     redis_kill(&server);
