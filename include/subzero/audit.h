@@ -93,6 +93,32 @@ int sz_audit_commit(struct sz_audit *audit, struct sz_audit_port *port, const st
 void sz_audit_wait_cancel(struct sz_audit_wait *wait);
 bool sz_audit_required(const struct sz_audit *audit); /* false for NULL */
 
+/* ---- reading: a loop asks, two threads read ------------------------------------------------------------------ */
+
+/*
+ * A page, or an export piece by piece.  One that is started waits for sz_audit_read_next; on_piece follows on the loop,
+ * never inside the call, with what `body` holds until the next call.
+ */
+enum sz_audit_outcome {
+    SZ_AUDIT_MORE,    /* of an export: ask for the next piece */
+    SZ_AUDIT_END,     /* all there was */
+    SZ_AUDIT_DAMAGED, /* the journal is: `why` says file and line; nothing of what follows is told */
+    SZ_AUDIT_BUSY,    /* waited for too long */
+    SZ_AUDIT_FAILED
+};
+struct sz_audit_read;
+typedef void sz_audit_piece_fn(void *arg, enum sz_audit_outcome outcome, struct sz_slice body, const char *why);
+/* NULL: the query string is wrong, *why says how. */
+struct sz_audit_read *sz_audit_read_start(struct sz_audit *audit, struct sz_loop *loop, struct sz_slice query,
+                                          bool whole, sz_audit_piece_fn *on_piece, void *arg, struct sz_text *why);
+bool sz_audit_read_is_csv(const struct sz_audit_read *read);
+/* False: 64 are waiting already. */
+bool sz_audit_read_next(struct sz_audit_read *read) SZ_MUST_CHECK;
+/* Whoever asked has left; on_piece will not run. */
+void sz_audit_read_free(struct sz_audit_read **read);
+/* The loop ends: nobody reads any more. */
+void sz_audit_stop_reading(struct sz_audit *audit);
+
 /* ---- keys: any thread --------------------------------------------------------------------------------------- */
 
 struct sz_ed25519;

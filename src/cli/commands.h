@@ -6,6 +6,7 @@ SZ_COMMAND("check",       check,       "read a configuration and print every mis
 SZ_COMMAND("config",      config,      "print the effective configuration, its schema or its reference")
 SZ_COMMAND("token",       token,       "mint a token, or look into one")
 SZ_COMMAND("fga",         fga,         "test, validate and ask authorization models")
+SZ_COMMAND("audit",       audit,       "read, follow and verify the audit journal")
 SZ_COMMAND("key",         key,         "make a new secret or signing key")
 SZ_COMMAND("version",     version,     "print the version")
 /* clang-format on */

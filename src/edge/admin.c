@@ -28,6 +28,8 @@ static const struct page pages[] = {
     {"POST", "/threat/blocks", SZ_ADMIN_TOKEN, sz_admin_threat_block},
     {"DELETE", "/threat/blocks/", SZ_ADMIN_TOKEN, sz_admin_threat_unblock},
     {"POST", "/threat/events", SZ_ADMIN_OPEN, sz_admin_threat_event}, /* asks for a key of its own */
+    {"GET", "/audit", SZ_ADMIN_TOKEN, sz_admin_audit},
+    {"GET", "/audit/export", SZ_ADMIN_TOKEN, sz_admin_audit_export},
 };
 
 void sz_admin_send(struct sz_admin_call *call, unsigned status, const char *type, struct sz_slice body)

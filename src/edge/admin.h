@@ -37,5 +37,7 @@ void sz_admin_threat(struct sz_admin_call *call);         /* admin_threat.c */
 void sz_admin_threat_block(struct sz_admin_call *call);   /* ... */
 void sz_admin_threat_unblock(struct sz_admin_call *call); /* ... */
 void sz_admin_threat_event(struct sz_admin_call *call);   /* ... */
+void sz_admin_audit(struct sz_admin_call *call);
+void sz_admin_audit_export(struct sz_admin_call *call);
 
 #endif

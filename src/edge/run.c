@@ -245,6 +245,7 @@ static void end(struct sz_server *server)
     sz_providers_free(&server->providers);
     sz_audit_port_close(&server->audit_port);
     sz_threat_store_stop(server->threat_store);
+    sz_audit_stop_reading(server->gate.audit);
     sz_thread_fini(server->service);
     sz_threat_store_free(&server->threat_store); /* calls of its admin listener may have waited for it */
     free(server->service);

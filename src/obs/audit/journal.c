@@ -112,6 +112,7 @@ static void register_series(struct sz_audit_series *s)
 
 static void destroy(struct sz_audit *audit)
 {
+    sz_audit_readers_free(&audit->readers);
     sz_audit_store_close(&audit->store);
     sz_audit_shelf_fini(&audit->shelf);
     sz_audit_flood_free(&audit->flood);
@@ -161,6 +162,7 @@ int sz_audit_open_io(const struct sz_conf_audit *conf, const struct sz_audit_io 
     audit->store.dir = audit->store.lock = -1;
     audit->has_key = conf->key.set;
     audit->flood = sz_audit_flood_new();
+    audit->readers = sz_audit_readers_new(audit);
     sz_audit_shelf_init(&audit->shelf);
     pthread_mutex_init(&audit->ports_lock, NULL);
     register_series(&audit->series);
@@ -186,6 +188,7 @@ void sz_audit_close(struct sz_audit **auditp)
     *auditp = NULL;
     if (audit == NULL)
         return;
+    sz_audit_stop_reading(audit);
     sz_audit_writer_stop(audit);
     destroy(audit);
 }

@@ -17,6 +17,8 @@
 
 enum { SZ_AUDIT_PORTS = 260 /* workers, the service loop, and what tests open */ };
 
+struct sz_audit_readers;
+
 struct sz_audit_series {
     struct sz_series kinds[SZ_AUDIT_KINDS];
     struct sz_series lost, queue, failing, free_bytes, segments[SZ_AUDIT_STREAMS], bytes[SZ_AUDIT_STREAMS],
@@ -42,6 +44,7 @@ struct sz_audit {
     _Atomic bool low_space, anchor_bad;
     _Atomic int64_t free_bytes;
 
+    struct sz_audit_readers *readers;
     pthread_mutex_t ports_lock; /* of the list; not taken by a loop after its port is open */
     struct sz_audit_port *ports[SZ_AUDIT_PORTS];
     _Atomic uint32_t ports_n;
@@ -68,6 +71,10 @@ struct sz_audit {
 /* sz_audit_open with another table of calls: tests. */
 int sz_audit_open_io(const struct sz_conf_audit *conf, const struct sz_audit_io *io, struct sz_audit **audit,
                      struct sz_text *why) SZ_MUST_CHECK;
+
+/* read.c */
+struct sz_audit_readers *sz_audit_readers_new(struct sz_audit *audit);
+void sz_audit_readers_free(struct sz_audit_readers **readers);
 
 /* writer.c */
 int sz_audit_writer_start(struct sz_audit *audit) SZ_MUST_CHECK;

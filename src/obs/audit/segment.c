@@ -34,7 +34,8 @@ void sz_audit_segment_unref(struct sz_audit_segment *s)
         return;
     if (s->fd >= 0)
         close(s->fd);
-    sz_audit_index_free(&s->index);
+    struct sz_audit_index *index = atomic_load(&s->index);
+    sz_audit_index_free(&index);
     free(s);
 }
 

@@ -36,7 +36,7 @@ struct sz_audit_segment {
     _Atomic int64_t newest; /* time of its last record, us */
     bool whole;             /* nothing in it is known to be damaged */
     char name[SZ_AUDIT_NAME_MAX];
-    struct sz_audit_index *index; /* for searches; NULL: unknown, everything is read */
+    struct sz_audit_index *_Atomic index; /* for searches; NULL: unknown, everything is read */
 };
 
 /* Takes fd over. */
