@@ -59,6 +59,21 @@ static void map_make(struct sz_revocations *set, size_t slots)
         set->map[map_at(set, set->v[i].r.digest)] = (uint32_t)i + 1;
 }
 
+struct sz_revocation_record *sz_revocation_find(struct sz_revocations *set, const uint8_t digest[32])
+{
+    uint32_t there = set->map[map_at(set, digest)];
+    return there == 0 ? NULL : &set->v[there - 1];
+}
+
+void sz_revocation_queue_add(struct sz_revocation_queue *queue, size_t at)
+{
+    if (queue->n == queue->room) {
+        queue->room = queue->room == 0 ? 64 : queue->room * 2;
+        queue->v = sz_xrealloc(queue->v, queue->room * sizeof(*queue->v));
+    }
+    queue->v[queue->n++] = (uint32_t)at;
+}
+
 static size_t add_record(struct sz_revocations *set, const struct sz_revocation *r)
 {
     if (set->n == set->room) {
@@ -107,7 +122,7 @@ enum sz_revocation_change sz_revocation_apply(struct sz_revocations *set, const 
         *at = add_record(set, r);
     }
     announce(set, &set->v[*at].r);
-    set->v[*at].published = set->shared == NULL;
+    sz_revocation_untold(set, *at);
     sz_revocation_dirty(set, *at);
     return SZ_CHANGE_DONE;
 }
@@ -150,10 +165,12 @@ static void sweep(struct sz_revocations *set, int64_t now)
     set->full = false;
     map_make(set, set->map_mask + 1);
     reindex(set);
-    set->dirty_n = 0;
+    set->dirty.n = set->untold.n = 0;
     for (size_t i = 0; i < set->n; i++) {
         if (set->v[i].saved == SZ_SAVE_DIRTY)
             sz_revocation_dirty(set, i);
+        if (!set->v[i].published)
+            sz_revocation_untold(set, i);
     }
 }
 
@@ -178,7 +195,9 @@ static bool settled(const struct sz_revocations *set, const struct sz_revocation
     const struct sz_revocation_record *record = &set->v[op->record - 1];
     bool safe = record->saved == SZ_SAVE_DONE && record->published;
     *result = !safe ? SZ_REVOKED_UNSAFE : op->stood ? SZ_REVOKED_STOOD : SZ_REVOKED_NEW;
-    return safe || now.us >= op->deadline.us;
+    /* A Redis that is known to be away is not waited for. */
+    bool hopeless = record->saved == SZ_SAVE_DONE && atomic_load(&set->news.deaf);
+    return safe || hopeless || now.us >= op->deadline.us;
 }
 
 static void end_ops(struct sz_revocations *set)
@@ -225,7 +244,7 @@ static void on_tick(struct sz_timer *timer)
     sz_revocation_save_kick(set);
     sz_revocation_shared_kick(set);
     sweep_in_time(set);
-    bool soon = set->ops != NULL || set->dirty_n > 0;
+    bool soon = set->ops != NULL || set->dirty.n > 0;
     struct sz_mono next = sz_after(sz_loop_now(set->loop), soon ? TICK : SZ_SEC(5));
     sz_timer_start(set->loop, timer, next);
 }
@@ -282,7 +301,7 @@ static void on_record(void *arg, const struct sz_revocation *r)
     if (sz_revocation_apply(loading->set, r, &at) == SZ_CHANGE_FULL)
         loading->refused++;
     else
-        loading->set->v[at].saved = SZ_SAVE_DONE;
+        loading->set->v[at].saved = SZ_SAVE_DONE; /* what Redis has of it shows when it is asked */
 }
 
 static int load(struct sz_revocations *set, struct sz_slice state_dir, struct sz_wall now, struct sz_text *why)
@@ -353,7 +372,8 @@ void sz_revocations_free(struct sz_revocations **setp)
     pthread_mutex_destroy(&set->save.lock);
     pthread_cond_destroy(&set->save.wake);
     free(set->map);
-    free(set->dirty);
+    free(set->dirty.v);
+    free(set->untold.v);
     free(set->v);
     free(set);
 }

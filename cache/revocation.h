@@ -27,6 +27,13 @@ struct sz_revocation_record {
     uint64_t number; /* under which Redis has it; 0: unknown */
 };
 
+/* Positions of records that wait for something, in any order, some perhaps twice. */
+struct sz_revocation_queue {
+    uint32_t *v;
+    size_t n, room;
+};
+void sz_revocation_queue_add(struct sz_revocation_queue *queue, size_t at);
+
 struct sz_revocation_save {
     struct sz_revocation_file file; /* the thread's while busy */
     pthread_t thread;
@@ -54,8 +61,7 @@ struct sz_revocations {
     size_t n, room, capacity;
     uint32_t *map; /* open addressing: position + 1 by digest */
     size_t map_mask;
-    uint32_t *dirty; /* positions to be written, in any order, some perhaps twice */
-    size_t dirty_n, dirty_room;
+    struct sz_revocation_queue dirty, untold; /* to be written; to be told to Redis */
 
     struct sz_revocation_op *ops;
     size_t ops_n;
@@ -83,13 +89,17 @@ void sz_revocation_save_kick(struct sz_revocations *set);
 /* Waits for the write under way; what is left is then written here. */
 void sz_revocation_save_stop(struct sz_revocations *set);
 
-/* ---- revocation_redis.c ------------------------------------------------------------------------------------------ */
+/* ---- revocation_redis.c, revocation_publish.c -------------------------------------------------------------------- */
 
+/* NULL: it is not here. */
+struct sz_revocation_record *sz_revocation_find(struct sz_revocations *set, const uint8_t digest[32]);
+/* Redis is to be told of it, when there is one. */
+void sz_revocation_untold(struct sz_revocations *set, size_t at);
 void sz_revocation_shared_kick(struct sz_revocations *set);
 void sz_revocation_shared_stop(struct sz_revocations *set);
 /* Nothing of it is under way with Redis that knows records by their position. */
 bool sz_revocation_shared_idle(const struct sz_revocations *set);
-/* These numbers are of records that have ended. */
+/* Redis need not keep what it has under this number any more. */
 void sz_revocation_shared_forget(struct sz_revocations *set, uint64_t number);
 void sz_revocation_shared_look(const struct sz_revocations *set, struct sz_revocations_look *out);
 

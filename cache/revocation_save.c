@@ -11,13 +11,8 @@
 void sz_revocation_dirty(struct sz_revocations *set, size_t at)
 {
     set->v[at].saved = set->disk ? SZ_SAVE_DIRTY : SZ_SAVE_DONE;
-    if (!set->disk)
-        return;
-    if (set->dirty_n == set->dirty_room) {
-        set->dirty_room = set->dirty_room == 0 ? 64 : set->dirty_room * 2;
-        set->dirty = sz_xrealloc(set->dirty, set->dirty_room * sizeof(*set->dirty));
-    }
-    set->dirty[set->dirty_n++] = (uint32_t)at;
+    if (set->disk)
+        sz_revocation_queue_add(&set->dirty, at);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */
@@ -59,14 +54,14 @@ static void add_all(struct sz_revocations *set)
         set->v[i].saved = SZ_SAVE_WRITING;
     }
     set->save.written = set->n;
-    set->dirty_n = 0;
+    set->dirty.n = 0;
 }
 
 static void add_dirty(struct sz_revocations *set)
 {
     struct sz_revocation_save *save = &set->save;
-    while (set->dirty_n > 0 && save->batch_n < SZ_REVOCATION_BATCH) {
-        uint32_t at = set->dirty[--set->dirty_n];
+    while (set->dirty.n > 0 && save->batch_n < SZ_REVOCATION_BATCH) {
+        uint32_t at = set->dirty.v[--set->dirty.n];
         if (set->v[at].saved != SZ_SAVE_DIRTY)
             continue;
         sz_revocation_encode(&set->v[at].r, save->batch_n, &save->bytes);
@@ -130,7 +125,7 @@ static void on_written(struct sz_msg *msg, struct sz_loop *loop)
 void sz_revocation_save_kick(struct sz_revocations *set)
 {
     struct sz_revocation_save *save = &set->save;
-    if (!set->disk || set->loop == NULL || save->busy || set->dirty_n == 0 ||
+    if (!set->disk || set->loop == NULL || save->busy || set->dirty.n == 0 ||
         sz_loop_now(set->loop).us < save->again.us)
         return;
     if (!save->started && pthread_create(&save->thread, NULL, run, set) != 0)
@@ -162,7 +157,7 @@ void sz_revocation_save_stop(struct sz_revocations *set)
             written(set);
         save->busy = false;
     }
-    while (set->dirty_n > 0 && collect(set)) {
+    while (set->dirty.n > 0 && collect(set)) {
         write_out(save);
         written(set);
         if (save->rc != 0)

@@ -130,6 +130,13 @@ void sz_revocations_start(struct sz_revocations *revocations, struct sz_loop *lo
 void sz_revocations_stop(struct sz_revocations *revocations); /* waits for the write under way */
 void sz_revocations_free(struct sz_revocations **revocations);
 
+/*
+ * After the start: shares revocations with all who use this Redis under this key.  Both outlive the stop.  on_deaf:
+ * what others revoke cannot be heard any more, or can again; it may be NULL.
+ */
+void sz_revocations_follow(struct sz_revocations *revocations, struct sz_redis *redis, const struct sz_fleet *fleet,
+                           void (*on_deaf)(void *arg, bool deaf), void *arg);
+
 struct sz_revocations_look {
     size_t n, capacity, unsaved, unpublished;
     bool full;            /* something that others revoked did not fit */

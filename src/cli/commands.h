@@ -5,6 +5,7 @@ SZ_COMMAND("healthcheck", healthcheck, "ask a running gateway whether it is read
 SZ_COMMAND("check",       check,       "read a configuration and print every mistake")
 SZ_COMMAND("config",      config,      "print the effective configuration, its schema or its reference")
 SZ_COMMAND("token",       token,       "mint a token, or look into one")
+SZ_COMMAND("revoke",      revoke,      "tell a running gateway what to refuse from now on")
 SZ_COMMAND("fga",         fga,         "test, validate and ask authorization models")
 SZ_COMMAND("audit",       audit,       "read, follow and verify the audit journal")
 SZ_COMMAND("key",         key,         "make a new secret or signing key")

@@ -5,6 +5,7 @@
 #include "edge/connection.h"
 #include "edge/refuse.h"
 #include "edge/respond.h"
+#include "edge/revoking.h"
 #include "edge/server.h"
 #include "edge/thread.h"
 #include "subzero/metrics.h"
@@ -30,6 +31,7 @@ static const struct page pages[] = {
     {"POST", "/threat/events", SZ_ADMIN_OPEN, sz_admin_threat_event}, /* asks for a key of its own */
     {"GET", "/audit", SZ_ADMIN_TOKEN, sz_admin_audit},
     {"GET", "/audit/export", SZ_ADMIN_TOKEN, sz_admin_audit_export},
+    {"POST", "/revocations", SZ_ADMIN_TOKEN, sz_admin_revoke},
 };
 
 void sz_admin_send(struct sz_admin_call *call, unsigned status, const char *type, struct sz_slice body)

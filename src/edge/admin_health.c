@@ -1,6 +1,7 @@
 /* /health: every component in a line of JSON; what is down shows no figures that were true before. */
 #include "edge/admin.h"
 #include "edge/reload.h"
+#include "edge/revoking.h"
 #include "edge/server.h"
 #include "edge/tls.h"
 #include "subzero/issuers.h"
@@ -107,6 +108,7 @@ void sz_admin_health(struct sz_admin_call *call)
     ok = add_tls(&parts, server) && ok;
     ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
     ok = add_store(&parts, "redis_cache", &server->boot->conf->redis_cache, server->redis_cache) && ok;
+    ok = sz_revoking_health(call->server, &parts) && ok;
     add_edge(&parts, server);
     sz_buf_printf(&parts, ",");
     ok = sz_audit_health(server->gate.audit, &parts) && ok;

@@ -15,6 +15,7 @@
 #include "edge/cert_watch.h"
 #include "edge/globalconf.h"
 #include "edge/reload.h"
+#include "edge/revoking.h"
 #include "edge/server.h"
 #include "edge/thread.h"
 #include "edge/tls.h"
@@ -194,18 +195,6 @@ static int start_providers(struct sz_server *server, struct sz_text *why)
     return 0;
 }
 
-/* After the privileges were dropped: state_dir is ours then. */
-static int open_revocations(struct sz_server *server, struct sz_text *why)
-{
-    const struct sz_conf *conf = server->boot->conf;
-    struct sz_revocations *revocations =
-        sz_revocations_new(conf->revocation.capacity, conf->state_dir, sz_wall_read(), why);
-    if (revocations == NULL)
-        return -EINVAL;
-    sz_gate_revocations(&server->gate, revocations);
-    return 0;
-}
-
 static int start_threat_store(struct sz_server *server, struct sz_text *why)
 {
     struct sz_loop *loop = server->service->loop;
@@ -238,7 +227,7 @@ static void end(struct sz_server *server)
     }
     free(server->threads);
     sz_cert_watch_end(server);
-    sz_revocations_stop(server->gate.revocations);
+    sz_revoking_stop(server);
     sz_timer_cancel(server->service->loop, &service.hard_end);
     sz_watch_free(&service.watch);
     close(service.signals);
@@ -264,7 +253,7 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
 
     service.server = server;
     block_signals();
-    if (open_revocations(server, why) != 0)
+    if (sz_revoking_open(server, why) != 0)
         return rc;
     sz_mistakes_init(&mistakes);
     struct sz_upstream_tls *upstream_tls = sz_upstream_tls_new(server->current->conf, &mistakes);
@@ -281,12 +270,13 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
     if (rc == 0)
         rc = watch_signals(server);
     if (rc == 0)
+        rc = sz_revoking_start(server);
+    if (rc == 0)
         rc = start_threads(server);
     if (rc != 0) {
         sz_text_set(why, "cannot start: %s", server->tls == NULL ? "see the mistakes above" : strerror(-rc));
         return rc;
     }
-    sz_revocations_start(server->gate.revocations, server->service->loop);
     sz_cert_watch_follow(server);
     on_ready(server);
     sz_loop_run(server->service->loop);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "edge/globalconf.h"
+#include "edge/idempotency.h"
 #include "edge/reload.h"
 #include "edge/tls.h"
 #include "subzero/log.h"
@@ -48,6 +49,7 @@ struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_sou
     }
     sz_gate_adopt(&server->gate, snapshot);
     server->addresses = sz_addr_count_new();
+    server->idempotency = sz_idempotency_new(SZ_IDEMPOTENT_MAX);
     server->reloader = sz_reloader_new(server);
     sz_globalconf_init(server);
     return server;
@@ -65,6 +67,7 @@ void sz_server_free(struct sz_server **serverp)
     if (server->addresses != NULL) {
         sz_globalconf_fini(server);
         sz_reloader_free(&server->reloader);
+        sz_idempotency_free(&server->idempotency);
         sz_addr_count_free(&server->addresses);
         sz_gate_fini(&server->gate);
         sz_audit_close(&server->gate.audit); /* after everybody who records, before the configuration it reads */

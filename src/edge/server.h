@@ -19,6 +19,8 @@
 struct sz_edge_thread;
 struct sz_tls_set;
 struct sz_reloader;
+struct sz_revoking;
+struct sz_idempotency;
 struct sz_cert_watch;
 struct sz_threat_store;
 
@@ -72,6 +74,8 @@ struct sz_server {
     struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
     struct sz_threat_store *threat_store;        /* the service thread's */
     struct sz_providers *providers;              /* the service thread's */
+    struct sz_revoking *revoking;                /* edge/revoking.c */
+    struct sz_idempotency *idempotency;          /* the service thread's */
     bool keys_seen;                              /* once ready, an outage of a provider does not make it unready */
     struct sz_audit_port *audit_port;            /* the service thread's, for admin writes; NULL: no journal */
     struct sz_mono started;

@@ -45,7 +45,8 @@ void gateway_rewrite(struct gateway *g, const char *yaml)
     char path[256];
     expand(&text, yaml, g);
     if (g->config == NULL) {
-        g->config = scratch_write("gateway.yaml", sz_buf_slice(&text));
+        snprintf(path, sizeof(path), "%s.yaml", g->name);
+        g->config = scratch_write(path, sz_buf_slice(&text));
     } else {
         /* Replaced whole: the gateway may be reading it. */
         snprintf(path, sizeof(path), "%s.new", g->config);
@@ -80,19 +81,44 @@ static bool wait_ready(struct gateway *g)
     return false;
 }
 
-bool gateway_launch_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream)
+static bool run(struct gateway *g)
 {
     const char *other = getenv("SUBZERO_BINARY");
-    if (other != NULL)
-        binary = other;
-    *g = (struct gateway){.upstream = upstream};
+    const char *argv[] = {other != NULL ? other : g->binary, "serve", "-c", g->config, NULL};
+    return proc_start(&g->proc, g->name, g->admin, argv);
+}
+
+static bool launch(struct gateway *g, const char *name, const char *binary, const char *yaml, uint16_t upstream)
+{
+    *g = (struct gateway){.upstream = upstream, .binary = binary};
+    snprintf(g->name, sizeof(g->name), "%s", name);
     g->port = free_port();
     g->port2 = free_port();
     g->port3 = free_port();
     g->admin = free_port();
     gateway_rewrite(g, yaml);
-    const char *argv[] = {binary, "serve", "-c", g->config, NULL};
-    return proc_start(&g->proc, "gateway", g->admin, argv);
+    return run(g);
+}
+
+bool gateway_launch_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream)
+{
+    return launch(g, "gateway", binary, yaml, upstream);
+}
+
+bool gateway_start_named(struct gateway *g, const char *name, const char *binary, const char *yaml, uint16_t upstream)
+{
+    return launch(g, name, binary, yaml, upstream) && wait_ready(g);
+}
+
+void gateway_kill(struct gateway *g)
+{
+    kill(g->proc.pid, SIGKILL);
+    (void)proc_stop(&g->proc);
+}
+
+bool gateway_again(struct gateway *g)
+{
+    return run(g) && wait_ready(g);
 }
 
 bool gateway_start_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream)

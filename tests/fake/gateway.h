@@ -14,6 +14,8 @@ struct gateway {
     struct proc proc;
     uint16_t port, port2, port3, admin, upstream;
     const char *config; /* path of the file */
+    char name[32];      /* of its file and log */
+    const char *binary;
 };
 
 /* $SUBZERO_BINARY, when set, is started instead.  False: it did not become ready; its output is on stderr. */
@@ -22,6 +24,13 @@ bool gateway_start_binary(struct gateway *g, const char *binary, const char *yam
 /* Started and listening, ready or not. */
 bool gateway_launch_binary(struct gateway *g, const char *binary, const char *yaml, uint16_t upstream);
 #define gateway_start_cold(g, yaml, upstream) gateway_launch_binary(g, SZ_BINARY, yaml, upstream)
+/* One of several: its file and log have this name. */
+bool gateway_start_named(struct gateway *g, const char *name, const char *binary, const char *yaml, uint16_t upstream);
+#define gateway_start_as(g, name, yaml, upstream) gateway_start_named(g, name, SZ_BINARY, yaml, upstream)
+/* SIGKILL, and waits for it to be gone. */
+void gateway_kill(struct gateway *g);
+/* After it ended: the same ports and configuration. */
+bool gateway_again(struct gateway *g);
 /* The same ports, another configuration in the file; the caller sends SIGHUP. */
 void gateway_rewrite(struct gateway *g, const char *yaml);
 /* Sends SIGHUP and waits until the log says that it was obeyed or refused; true: obeyed. */

@@ -94,7 +94,7 @@ Test(redis, connections_are_counted_and_bounded)
     for (const char *at = clients; (at = strstr(at, "name=subzero")) != NULL; at++)
         n++;
     cr_expect(n == 3, "%u: one for each thread\n%s", n, clients);
-    cr_expect_eq(gateway_metric(&gw, "subzero_redis_connections"), 3);
+    cr_expect_eq(gateway_metric(&gw, "subzero_redis_connections"), 4, "and one that listens");
     free(clients);
 }
 
@@ -105,6 +105,7 @@ Test(redis, its_password_is_nowhere)
     cr_assert(redis_says(&server, "CONFIG SET requirepass hunter3", "+OK"));
     server.password = "hunter3";
     free(redis_say(&server, "CLIENT KILL TYPE normal"));
+    free(redis_say(&server, "CLIENT KILL TYPE pubsub"));
     cr_expect(health_says("WRONGPASS"));
     static const char *const pages[] = {"/health", "/config", "/metrics", "/readyz?verbose", "/breakers"};
     for (size_t i = 0; i < SZ_COUNT(pages); i++) {

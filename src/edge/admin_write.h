@@ -1,0 +1,20 @@
+/*
+ * A write on the admin listener: its body, its Idempotency-Key, and an answer that may come later, when the client may
+ * have left.  The write is carried out all the same, and whoever asks again with the key is told.
+ */
+#ifndef SZ_EDGE_ADMIN_WRITE_H
+#define SZ_EDGE_ADMIN_WRITE_H
+
+#include "edge/admin.h"
+#include "subzero/reason.h"
+
+struct sz_admin_write;
+
+/* NULL: answered already (an old answer, a key that stands for something else).  Else sz_admin_write_end follows, once.
+ */
+struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call);
+/* JSON, or with 4xx and 5xx a problem document with this reason and detail (sz_admin_write_refuse).  Frees it. */
+void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz_slice json);
+void sz_admin_write_refuse(struct sz_admin_write *write, unsigned status, enum sz_reason reason, const char *detail);
+
+#endif
