@@ -81,6 +81,27 @@ Test(environ, one_guarded_route_for_everything)
     conf_done(&t);
 }
 
+Test(environ, a_redis)
+{
+    struct conf_try t;
+    good();
+    setenv("WORKERS", "2", 1);
+    setenv("REDIS_URL", "redis://me:a\"b%40@redis.example/2", 1);
+    setenv("REDIS_MAX_CONNECTIONS", "16", 1);
+    setenv("CACHE_KEY_FILE", conf_write("fleet.key", "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=\n", 0600), 1);
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    const struct sz_conf_redis *r = &t.conf->redis;
+    cr_expect(r->on && r->max_connections == 16 && r->database == 2 && r->key.value.n == 32);
+    cr_expect(sz_eq(r->password.value, SZ_S("a\"b@")) && sz_eq(r->shown, SZ_S("redis://redis.example:6379")));
+    conf_done(&t);
+    setenv("REDIS_MAX_CONNECTIONS", "1", 1);
+    environment(&t);
+    cr_expect(conf_has(&t, 0, 0, "REDIS_MAX_CONNECTIONS: fewer 'max_connections' (1) than workers (2)"), "%s",
+              conf_messages(&t));
+    conf_done(&t);
+}
+
 Test(environ, keys_are_discovered_where_no_file_has_them)
 {
     struct conf_try t;
