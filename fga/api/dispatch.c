@@ -4,7 +4,7 @@
  */
 #include <stdlib.h>
 
-#include "fga/api/hub.h"
+#include "fga/api/durable.h"
 #include "fga/api/keys.h"
 
 /* On the loop: about a millisecond of walking, and bodies that are read in a fraction of that. */
@@ -139,7 +139,11 @@ static bool run(struct sz_errand *e)
     api->steps = sz_hub_steps_until(api->hub, api->deadline);
     if (api->steps == 0 || api->endpoint->serve(api) == SZ_OFGA_LATER)
         sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
-    return true;
+    if (!api->hold)
+        return true;
+    *api->hub->held_last = api;
+    api->hub->held_last = &api->next_held;
+    return false;
 }
 
 static void hand_over(struct sz_ofga *api, struct sz_fga_reply *reply)
@@ -240,6 +244,8 @@ void sz_ofga_answer_here(struct sz_fga_hub *hub, const struct sz_fga_call *call,
     sz_arena_init(&api.arena);
     if (find_endpoint(&api, call->method, call->target) && api.endpoint->serve(&api) == SZ_OFGA_LATER)
         sz_ofga_fail(&api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
+    if (api.hold)
+        sz_hub_settle(&api, sz_durable_sync(hub) == 0);
     hand_over(&api, reply);
     fini(&api);
 }

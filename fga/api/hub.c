@@ -1,7 +1,7 @@
 /*
  * The hub's life, and its stores: found under a lock that is held for a few instructions, changed by the writer.
  */
-#include "fga/api/hub.h"
+#include "fga/api/durable.h"
 
 #include <jansson.h>
 #include <semaphore.h>
@@ -11,6 +11,34 @@
 
 enum { POOL_THREADS = 2, POOL_MOST = 1024, WRITER_MOST = 1024 };
 
+void sz_hub_settle(struct sz_ofga *api, bool synced)
+{
+    if (synced)
+        sz_engine_publish(api->store->engine);
+    else
+        sz_ofga_fail(api, 4000, "the write could not be made durable");
+}
+
+/*
+ * The writer has done what was waiting: one sync for all of it, then readers see it, then the askers are told.  What
+ * cannot be synced is answered as a failure, and no reader ever sees it.
+ */
+static void settle(void *arg)
+{
+    struct sz_fga_hub *hub = arg;
+    struct sz_ofga *api = hub->held;
+    bool good = api == NULL || sz_durable_sync(hub) == 0;
+    hub->held = NULL;
+    hub->held_last = &hub->held;
+    while (api != NULL) {
+        struct sz_ofga *next = api->next_held;
+        sz_hub_settle(api, good);
+        sz_errand_finish(&api->errand);
+        api = next;
+    }
+    sz_durable_tidy(hub);
+}
+
 struct sz_fga_hub *sz_fga_hub_new(const struct sz_fga_clock *clock)
 {
     struct sz_fga_hub *hub = sz_xcalloc(1, sizeof(*hub));
@@ -18,7 +46,9 @@ struct sz_fga_hub *sz_fga_hub_new(const struct sz_fga_clock *clock)
     pthread_mutex_init(&hub->lock, NULL);
     sz_random(&hub->instance, sizeof(hub->instance));
     hub->pool = sz_errands_new("fga", POOL_THREADS, POOL_MOST, NULL, NULL);
-    hub->writer = sz_errands_new("fga-writer", 1, WRITER_MOST, NULL, NULL);
+    hub->writer = sz_errands_new("fga-writer", 1, WRITER_MOST, settle, hub);
+    hub->held_last = &hub->held;
+    hub->shorten_at = 2 * (uint64_t)SZ_CHANGES_KEPT;
     return hub;
 }
 
@@ -46,6 +76,7 @@ void sz_fga_hub_free(struct sz_fga_hub **hubp)
         sz_hub_store_unref(store);
     }
     sz_errands_free(&hub->writer);
+    sz_journal_free(&hub->journal);
     free(hub->stores);
     pthread_mutex_destroy(&hub->lock);
     free(hub);

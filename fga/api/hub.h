@@ -54,8 +54,12 @@ struct sz_fga_hub {
     pthread_mutex_t lock;
     struct sz_fga_store **stores; /* by id, which is by age */
     size_t n_stores, cap_stores;
-    char last_id[SZ_ULID + 1]; /* the writer's */
-    uint64_t instance;         /* random: see the epoch of an authorization source */
+    /* the writer's, or of the thread that opens the hub */
+    char last_id[SZ_ULID + 1];
+    struct sz_journal *journal;        /* NULL: stores live in memory */
+    uint64_t changes, shorten_at;      /* in the log; how many it may have before it is looked at */
+    struct sz_ofga *held, **held_last; /* written, to be answered when it is synced */
+    uint64_t instance;                 /* random: see the epoch of an authorization source */
 };
 
 /* ---- stores (hub.c) ---- */
@@ -66,6 +70,13 @@ void sz_hub_store_ref(struct sz_fga_store *store);
 void sz_hub_store_unref(struct sz_fga_store *store); /* NULL is fine; any thread, does not block */
 /* The model, or the newest for an absent id; NULL: none.  As long as the store is held. */
 const struct sz_fga_model *sz_hub_model(struct sz_fga_store *store, struct sz_slice id);
+
+/* On disk: as sz_fga_hub_open, with what touches the disk. */
+struct sz_disk;
+int sz_hub_open_on(struct sz_fga_hub *hub, const char *dir, const struct sz_disk *disk,
+                   struct sz_text *why) SZ_MUST_CHECK;
+/* Writes the log anew, without history that nobody needs.  -errno: the old one goes on. */
+int sz_hub_shorten(struct sz_fga_hub *hub) SZ_MUST_CHECK;
 
 /* Runs fn on the writer's thread and waits for it: not from a loop, nor from the writer. */
 void sz_hub_on_writer(struct sz_fga_hub *hub, void (*fn)(void *arg), void *arg);
@@ -106,6 +117,8 @@ struct sz_ofga {
     bool on_loop;
     struct sz_arena arena;
     struct sz_fga_store *store;
+    bool hold; /* the writer's: answered when it is synced */
+    struct sz_ofga *next_held;
     /* the answer */
     unsigned status;
     struct sz_buf out;
@@ -173,6 +186,8 @@ bool sz_ofga_token(struct sz_ofga *api, struct sz_slice text, struct sz_slice *o
 
 /* ---- what calls begin with (dispatch.c) ---- */
 
+/* A write that was held: readers see it, or it is answered as a failure and none ever does. */
+void sz_hub_settle(struct sz_ofga *api, bool synced);
 /* The whole call on this thread, whatever it is, within a loop's steps: where there are no loops. */
 void sz_ofga_answer_here(struct sz_fga_hub *hub, const struct sz_fga_call *call, struct sz_fga_reply *reply);
 /* api->store; false: there is none, and that is answered. */

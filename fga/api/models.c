@@ -2,7 +2,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "fga/api/hub.h"
+#include "fga/api/durable.h"
 #include "fga/engine/validate.h"
 
 enum { TYPES_MAX = 100, CONDITIONS_MAX = 25, PARAMETERS_MAX = 25, EXPRESSION_MAX = 512, ASSERTED_TUPLES = 20 };
@@ -49,6 +49,10 @@ static enum sz_ofga_step keep(struct sz_ofga *api, const struct sz_model *m)
     struct sz_fga_model *model = sz_hub_model_new(store, id, m, &fault);
     if (model == NULL)
         return sz_ofga_fault(api, &fault);
+    if (sz_durable_model(store, model) != 0) {
+        sz_hub_model_free(model);
+        return sz_ofga_fail(api, 4000, "the model could not be stored");
+    }
     sz_hub_model_add(store, model);
     sz_buf_printf(&api->out, "{\"authorization_model_id\":\"%s\"}", model->id);
     api->status = 201;
@@ -248,6 +252,10 @@ static enum sz_ofga_step write_assertions(struct sz_ofga *api, const void *objec
         put_assertion(api, &text, json_array_get(list, i));
     }
     sz_buf_add(&text, "]", 2); /* with its NUL */
+    if (sz_durable_assertions(api->store, model, sz_cstr(text.p)) != 0) {
+        sz_buf_fini(&text);
+        return sz_ofga_fail(api, 4000, "the assertions could not be stored");
+    }
     pthread_mutex_lock(&api->store->lock);
     char *old = model->assertions;
     model->assertions = text.p;

@@ -5,7 +5,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "fga/api/hub.h"
+#include "fga/api/durable.h"
 #include "fga/engine/model_file.h"
 #include "subzero/conf.h"
 
@@ -106,6 +106,10 @@ static struct sz_fga_store *own_store(struct sz_fga_hub *hub)
     if (store != NULL)
         return store;
     store = sz_hub_store_new(hub, SZ_FGA_OWN_STORE, SZ_S(SZ_FGA_OWN_STORE_NAME), hub->clock.wall());
+    if (sz_durable_store(store) != 0) {
+        sz_hub_store_unref(store);
+        return NULL;
+    }
     sz_hub_store_ref(store);
     sz_hub_store_add(store);
     return store;
@@ -122,11 +126,62 @@ static const struct sz_fga_model *own_model(struct sz_fga_store *store, const st
         return newest;
     sz_hub_new_id(store->hub, id);
     struct sz_fga_model *model = sz_hub_model_new(store, id, seed->model, &fault);
-    if (model == NULL)
+    if (model == NULL) {
         sz_text_set(why, "the model is not valid: %s", fault.message.s);
-    else
+    } else if (sz_durable_model(store, model) != 0) {
+        sz_text_set(why, "the model could not be stored: see the log");
+        sz_hub_model_free(model);
+        model = NULL;
+    } else {
         sz_hub_model_add(store, model);
+    }
     return model;
+}
+
+/* On disk tuples go the way of a write, one at a time: each is in the log before it is in the store. */
+struct planting {
+    struct sz_fga_store *store;
+    const struct sz_program *p;
+    const struct sz_fga_seed *seed;
+    struct sz_text *why;
+};
+
+static int plant(void *arg, const struct sz_tuple_key *key, size_t place)
+{
+    struct planting *l = arg;
+    struct sz_fault fault;
+    struct sz_write w = {.writes = key,
+                         .writes_n = 1,
+                         .ignore_duplicates = true,
+                         .hold = true,
+                         .commit = sz_durable_write,
+                         .commit_arg = l->store};
+    if (sz_engine_write(l->store->engine, l->p, &w, l->store->hub->clock.wall(), &fault) == 0 ||
+        fault.code == SZ_OFGA_ABORTED)
+        return 0; /* one that is there with another condition stays as it is */
+    sz_text_set(l->why, "%s: tuple %zu: %s", l->seed->tuples_name, place, fault.message.s);
+    return -EINVAL;
+}
+
+static int plant_all(const struct sz_fga_seed *seed, struct sz_fga_store *store, const struct sz_program *p,
+                     struct sz_text *why)
+{
+    struct planting l = {store, p, seed, why};
+    struct sz_text parse = {""};
+    if (store->hub->journal == NULL)
+        return sz_seed_load(seed, store->engine, p, why);
+    if (seed->tuples.p == NULL)
+        return 0;
+    why->s[0] = '\0';
+    int err = sz_tuples_parse(seed->tuples, seed->format, plant, &l, &parse);
+    if (err != 0 && why->s[0] == '\0')
+        sz_text_set(why, "%s: %s", seed->tuples_name, parse.s);
+    if (sz_durable_sync(store->hub) == 0) {
+        sz_engine_publish(store->engine); /* those before the bad one, too: they are in the log */
+        return err;
+    }
+    sz_text_set(why, "the tuples could not be made durable: see the log");
+    return -EIO;
 }
 
 struct sow {
@@ -140,10 +195,12 @@ static void sow(void *arg)
 {
     struct sow *s = arg;
     struct sz_fga_store *store = own_store(s->hub);
-    s->rc = 0;
-    if (s->seed->model != NULL) {
+    s->rc = store != NULL ? 0 : -EIO;
+    if (store == NULL)
+        sz_text_set(s->why, "the gateway's own store could not be made: see the log");
+    if (store != NULL && s->seed->model != NULL) {
         const struct sz_fga_model *model = own_model(store, s->seed, s->why);
-        s->rc = model == NULL ? -EINVAL : sz_seed_load(s->seed, store->engine, model->program, s->why);
+        s->rc = model == NULL ? -EINVAL : plant_all(s->seed, store, model->program, s->why);
     }
     sz_hub_store_unref(store);
 }

@@ -2,7 +2,7 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "fga/api/hub.h"
+#include "fga/api/durable.h"
 
 enum { NAME_MIN = 3, NAME_MAX_ = 64 };
 
@@ -43,6 +43,10 @@ static enum sz_ofga_step create(struct sz_ofga *api, const void *object)
         return sz_ofga_fail(api, 2053, "The number of stores exceeds the allowed limit of %d", SZ_STORES_MAX);
     sz_hub_new_id(hub, id);
     struct sz_fga_store *store = sz_hub_store_new(hub, id, name, hub->clock.wall());
+    if (sz_durable_store(store) != 0) {
+        sz_hub_store_unref(store);
+        return sz_ofga_fail(api, 4000, "the store could not be stored");
+    }
     sz_hub_store_add(store);
     put_store(&api->out, store);
     sz_buf_printf(&api->out, "}");
@@ -75,6 +79,8 @@ enum sz_ofga_step sz_ofga_delete_store(struct sz_ofga *api)
         return SZ_OFGA_DONE;
     if (strcmp(api->store->id, SZ_FGA_OWN_STORE) == 0)
         return sz_ofga_fail(api, 2000, "this store is the gateway's own: its routes ask it");
+    if (sz_durable_delete(api->store) != 0)
+        return sz_ofga_fail(api, 4000, "the deletion could not be stored");
     sz_hub_store_remove(api->store);
     sz_hub_store_unref(api->store); /* the table's; the call still has its own */
     api->status = 204;

@@ -3,7 +3,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "fga/api/hub.h"
+#include "fga/api/durable.h"
 #include "fga/engine/cel.h"
 
 enum { OPERATIONS_MAX = 100 };
@@ -54,10 +54,14 @@ static enum sz_ofga_step write_tuples(struct sz_ofga *api, const void *object)
                          .deletes = deletes.keys,
                          .deletes_n = deletes.n,
                          .ignore_duplicates = writes.ignore,
-                         .ignore_missing = deletes.ignore};
+                         .ignore_missing = deletes.ignore,
+                         .hold = api->hub->journal != NULL,
+                         .commit = sz_durable_write,
+                         .commit_arg = api->store};
     if (sz_engine_write(api->store->engine, model != NULL ? model->program : NULL, &w, api->hub->clock.wall(),
                         &fault) != 0)
         return sz_ofga_fault(api, &fault);
+    api->hold = w.hold;
     sz_buf_printf(&api->out, "{}");
     api->status = 200;
     return SZ_OFGA_DONE;

@@ -45,7 +45,10 @@ const struct sz_program *sz_engine_add_model(struct sz_engine *e, const struct s
 void sz_engine_stats(struct sz_engine *e, struct sz_engine_stats *out)
 {
     pthread_mutex_lock(&e->writer);
-    *out = (struct sz_engine_stats){e->store.n_tuples, e->store.n_nodes, atomic_load(&e->store.seq)};
+    *out = (struct sz_engine_stats){.tuples = e->store.n_tuples,
+                                    .objects = e->store.n_nodes,
+                                    .changes = e->n_published - sz_engine_oldest_change(e),
+                                    .sequence = atomic_load(&e->store.seq)};
     pthread_mutex_unlock(&e->writer);
 }
 

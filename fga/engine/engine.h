@@ -82,14 +82,37 @@ int sz_engine_expand(struct sz_engine *e, const struct sz_program *p, struct sz_
 
 /* ---- tuples ---- */
 
+struct sz_tuple_change {
+    struct sz_tuple_key key; /* a condition's context in its canonical form */
+    bool deleted;
+};
+/* What a write is about to change, before it does; non-zero: nothing is changed, and the write's fault is 4000. */
+typedef int sz_commit_fn(void *arg, const struct sz_tuple_change *v, size_t n, struct sz_wall now);
+
 struct sz_write {
     const struct sz_tuple_key *writes, *deletes;
     size_t writes_n, deletes_n;
     bool ignore_duplicates, ignore_missing;
+    bool hold;            /* later writes see it, readers only after sz_engine_publish */
+    sz_commit_fn *commit; /* NULL: none */
+    void *commit_arg;
 };
 /* All or nothing; deletes first.  `p` is the model that the writes are checked against.  0 or -EINVAL. */
 int sz_engine_write(struct sz_engine *e, const struct sz_program *p, const struct sz_write *w, struct sz_wall now,
                     struct sz_fault *fault) SZ_MUST_CHECK;
+
+/* What was held is there for readers. */
+void sz_engine_publish(struct sz_engine *e);
+
+/*
+ * Bringing back what was committed, without a model: as tuples, as entries of the change log, or both.  Held.
+ * -EINVAL: it cannot follow what is there.  first: the number of the first change that is kept, before any other.
+ */
+enum { SZ_RESTORE_TUPLES = 1, SZ_RESTORE_CHANGES = 2 };
+int sz_engine_restore(struct sz_engine *e, const struct sz_tuple_change *v, size_t n, unsigned what,
+                      struct sz_wall when, struct sz_fault *fault) SZ_MUST_CHECK;
+void sz_engine_restore_first(struct sz_engine *e, uint64_t first);
+uint64_t sz_engine_first_change(struct sz_engine *e);
 
 /* Loading many tuples: begin, add each (checked like a write; one that is there already is skipped), end.  Not in the
  * change log. */
@@ -125,6 +148,7 @@ struct sz_slice sz_engine_changes_since(struct sz_engine *e, struct sz_slice typ
 
 struct sz_engine_stats {
     size_t tuples, objects; /* objects: distinct names seen */
+    uint64_t changes;       /* that the log keeps */
     uint64_t sequence;      /* of the last write */
 };
 void sz_engine_stats(struct sz_engine *e, struct sz_engine_stats *out);

@@ -267,19 +267,28 @@ static struct sz_slice change_token(uint64_t at, struct sz_slice type, char room
                                            SZ_FMT(sz_sub(type, 0, 254))));
 }
 
-static uint64_t changes_kept(const struct sz_engine *e)
+uint64_t sz_engine_oldest_change(const struct sz_engine *e)
 {
-    return e->n_changes < SZ_CHANGES_KEPT ? e->n_changes : SZ_CHANGES_KEPT;
+    uint64_t n = e->n_changes > SZ_CHANGES_KEPT ? e->n_changes - SZ_CHANGES_KEPT : 0;
+    return n > e->first_change ? n : e->first_change;
+}
+
+uint64_t sz_engine_first_change(struct sz_engine *e)
+{
+    pthread_mutex_lock(&e->writer);
+    uint64_t n = sz_engine_oldest_change(e);
+    pthread_mutex_unlock(&e->writer);
+    return n;
 }
 
 struct sz_slice sz_engine_changes_since(struct sz_engine *e, struct sz_slice type, int64_t seconds,
                                         char room[SZ_TOKEN_ROOM])
 {
     pthread_mutex_lock(&e->writer);
-    uint64_t from = e->n_changes - changes_kept(e), to = e->n_changes;
+    uint64_t from = sz_engine_oldest_change(e), to = e->n_published;
     while (from < to) {
         uint64_t middle = from + (to - from) / 2;
-        if (e->changes[middle % e->cap_changes].seconds < seconds)
+        if (e->changes[(middle - e->first_change) % e->cap_changes].seconds < seconds)
             from = middle + 1;
         else
             to = middle;
@@ -297,16 +306,15 @@ int sz_engine_changes(struct sz_engine *e, struct sz_slice type, struct sz_slice
     if (err != 0)
         return err;
     pthread_mutex_lock(&e->writer); /* a page is short, and the log is the writer's */
-    uint64_t kept = changes_kept(e);
-    if (at > e->n_changes || (token.n > 0 && at + kept < e->n_changes)) {
+    if (at > e->n_published || (token.n > 0 && at < sz_engine_oldest_change(e))) {
         sz_fault_set(fault, 2007, "the changes after this token are no longer kept: read all tuples again");
         err = -EINVAL;
     }
     if (token.n == 0)
-        at = e->n_changes - kept;
+        at = sz_engine_oldest_change(e);
     uint16_t wanted = type.p == NULL ? 0 : sz_symbol_find(&e->store.types, type);
-    for (bool stop = false; err == 0 && !stop && n > 0 && at < e->n_changes; at++) {
-        const struct sz_change *c = &e->changes[at % e->cap_changes];
+    for (bool stop = false; err == 0 && !stop && n > 0 && at < e->n_published; at++) {
+        const struct sz_change *c = &e->changes[(at - e->first_change) % e->cap_changes];
         if (type.p != NULL && sz_node(&e->store, c->object)->type != wanted)
             continue;
         n--;

@@ -169,14 +169,15 @@ static int check_stored(struct sz_engine *e, const struct sz_write *w, struct op
 
 void sz_engine_log(struct sz_engine *e, struct sz_change c)
 {
-    if (e->n_changes == e->cap_changes && e->cap_changes < SZ_CHANGES_KEPT) {
+    uint64_t at = e->n_changes++ - e->first_change;
+    if (at == e->cap_changes && e->cap_changes < SZ_CHANGES_KEPT) {
         e->cap_changes = e->cap_changes == 0 ? 64 : e->cap_changes * 2;
         e->changes = sz_xrealloc(e->changes, e->cap_changes * sizeof(*e->changes));
     }
-    e->changes[e->n_changes++ % e->cap_changes] = c;
+    e->changes[at % e->cap_changes] = c;
 }
 
-static void apply(struct sz_engine *e, const struct op *op, bool remove, uint32_t seconds, uint64_t seq)
+static void put(struct sz_engine *e, const struct op *op, bool remove, uint32_t seconds, uint64_t seq)
 {
     struct sz_node_info *object = sz_node(&e->store, op->object), *subject = sz_node(&e->store, op->subject);
     struct sz_entry_value fwd = {sz_row_key(op->relation, op->user_form), op->subject, op->cond, seconds};
@@ -187,8 +188,15 @@ static void apply(struct sz_engine *e, const struct op *op, bool remove, uint32_
     r = remove ? sz_block_remove(&e->store, r, rev, seq) : sz_block_add(&e->store, r, rev, seq);
     atomic_store_explicit(&subject->rev, r, memory_order_release);
     e->store.n_tuples += remove ? SIZE_MAX : 1; /* -1 */
-    sz_engine_log(e,
-                  (struct sz_change){op->object, op->subject, op->cond, seconds, op->relation, op->user_form, remove});
+}
+
+static void apply(struct sz_engine *e, const struct op *op, bool remove, uint32_t seconds, uint64_t seq, unsigned what)
+{
+    if ((what & SZ_RESTORE_TUPLES) != 0)
+        put(e, op, remove, seconds, seq);
+    if ((what & SZ_RESTORE_CHANGES) != 0)
+        sz_engine_log(
+            e, (struct sz_change){op->object, op->subject, op->cond, seconds, op->relation, op->user_form, remove});
 }
 
 /* Prepared operations, deletes first. */
@@ -203,6 +211,45 @@ static int prepare(struct sz_engine *e, const struct sz_program *p, const struct
             return -EINVAL;
     int err = check_twice(ops, w->deletes_n + w->writes_n, fault);
     return err != 0 ? err : check_stored(e, w, ops, fault);
+}
+
+/* What will really change, to whoever must know it first. */
+static int commit(struct sz_engine *e, const struct sz_write *w, const struct op *ops, size_t n, struct sz_wall now,
+                  struct sz_fault *fault)
+{
+    struct sz_tuple_change v[OPS_MAX];
+    size_t changes = 0;
+    if (w->commit == NULL)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        if (ops[i].skip)
+            continue;
+        v[changes] = (struct sz_tuple_change){*ops[i].key, i < w->deletes_n};
+        v[changes].key.condition_context = ops[i].cond != 0 ? sz_cinst(&e->store, ops[i].cond)->context : SZ_NONE;
+        if (v[changes].deleted)
+            v[changes].key.condition = SZ_NONE;
+        changes++;
+    }
+    if (changes == 0 || w->commit(w->commit_arg, v, changes, now) == 0)
+        return 0;
+    sz_fault_set(fault, 4000, "the write could not be stored");
+    return -EINVAL;
+}
+
+/* Under the mutex. */
+static void publish(struct sz_engine *e)
+{
+    uint64_t seq = atomic_load_explicit(&e->store.seq, memory_order_relaxed) + 1;
+    e->n_published = e->n_changes;
+    atomic_store_explicit(&e->store.seq, seq, memory_order_seq_cst);
+    sz_reclaim(&e->store);
+}
+
+void sz_engine_publish(struct sz_engine *e)
+{
+    pthread_mutex_lock(&e->writer);
+    publish(e);
+    pthread_mutex_unlock(&e->writer);
 }
 
 int sz_engine_write(struct sz_engine *e, const struct sz_program *p, const struct sz_write *w, struct sz_wall now,
@@ -220,15 +267,82 @@ int sz_engine_write(struct sz_engine *e, const struct sz_program *p, const struc
     struct op *ops = sz_xcalloc(n, sizeof(*ops));
     pthread_mutex_lock(&e->writer);
     int err = prepare(e, p, w, ops, fault);
+    if (err == 0)
+        err = commit(e, w, ops, n, now, fault);
     if (err == 0) {
         uint64_t seq = atomic_load_explicit(&e->store.seq, memory_order_relaxed) + 1;
         for (size_t i = 0; i < n; i++)
             if (!ops[i].skip)
-                apply(e, &ops[i], i < w->deletes_n, (uint32_t)sz_wall_seconds(now), seq);
-        atomic_store_explicit(&e->store.seq, seq, memory_order_seq_cst);
+                apply(e, &ops[i], i < w->deletes_n, (uint32_t)sz_wall_seconds(now), seq,
+                      SZ_RESTORE_TUPLES | SZ_RESTORE_CHANGES);
+        if (!w->hold)
+            publish(e);
+    } else {
+        sz_reclaim(&e->store);
     }
-    sz_reclaim(&e->store);
     pthread_mutex_unlock(&e->writer);
     free(ops);
     return err;
+}
+
+/* ---- bringing back ---- */
+
+/* As make_op, but whatever the models say: names of types and relations may be of an older one. */
+static int raw_op(struct sz_engine *e, const struct sz_tuple_change *c, struct op *op)
+{
+    const struct sz_tuple_key *k = &c->key;
+    struct sz_store *s = &e->store;
+    struct sz_user_parts user;
+    struct sz_slice type;
+    if (!sz_user_split(k->user, &user) || !sz_object_valid(k->object, &type) || !sz_relation_valid(k->relation))
+        return -EINVAL;
+    uint16_t object_type = sz_symbol_add(&s->types, type), user_type = sz_symbol_add(&s->types, user.type);
+    uint16_t user_relation = user.wild                 ? SZ_WILD
+                             : user.relation.p == NULL ? 0
+                                                       : sz_symbol_add(&s->relations, user.relation);
+    *op = (struct op){.key = k, .relation = sz_symbol_add(&s->relations, k->relation)};
+    op->user_form = sz_form_add(s, user_type, user_relation);
+    op->object_form = reverse_form(e, object_type, user_relation);
+    op->object = sz_name_add(s, k->object, object_type, false);
+    op->subject = sz_name_add(s, user.object, user_type, user.wild);
+    if (op->relation == 0 || op->user_form == 0 || op->object_form == 0 || op->object == SZ_NO_NODE ||
+        op->subject == SZ_NO_NODE)
+        return -EINVAL;
+    if (k->condition.n > 0)
+        op->cond = sz_cinst_add(s, sz_symbol_add(&s->conditions, k->condition), k->condition_context);
+    return 0;
+}
+
+static int restore_one(struct sz_engine *e, const struct sz_tuple_change *c, unsigned what, uint32_t seconds)
+{
+    struct op op;
+    if (raw_op(e, c, &op) != 0)
+        return -EINVAL;
+    if ((what & SZ_RESTORE_TUPLES) != 0 && stored(e, &op, &(uint32_t){0}) != c->deleted)
+        return -EINVAL;
+    apply(e, &op, c->deleted, seconds, atomic_load_explicit(&e->store.seq, memory_order_relaxed) + 1, what);
+    return 0;
+}
+
+int sz_engine_restore(struct sz_engine *e, const struct sz_tuple_change *v, size_t n, unsigned what,
+                      struct sz_wall when, struct sz_fault *fault)
+{
+    int err = 0;
+    pthread_mutex_lock(&e->writer);
+    for (size_t i = 0; i < n && err == 0; i++) {
+        err = restore_one(e, &v[i], what, (uint32_t)sz_wall_seconds(when));
+        if (err != 0)
+            sz_fault_set(fault, 4000, "%s of %.*s#%.*s@%.*s cannot follow what is there",
+                         v[i].deleted ? "the deletion" : "the writing", SZ_FMT(v[i].key.object),
+                         SZ_FMT(v[i].key.relation), SZ_FMT(v[i].key.user));
+    }
+    pthread_mutex_unlock(&e->writer);
+    return err;
+}
+
+void sz_engine_restore_first(struct sz_engine *e, uint64_t first)
+{
+    pthread_mutex_lock(&e->writer);
+    e->n_changes = e->n_published = e->first_change = first;
+    pthread_mutex_unlock(&e->writer);
 }

@@ -25,6 +25,12 @@ struct sz_fga_hub *sz_fga_hub_new(const struct sz_fga_clock *clock);
 void sz_fga_hub_free(struct sz_fga_hub **hub);
 
 /*
+ * Stores live in STATE_DIR/fga from now on, and what is there is there again; without it they live in memory.  Before
+ * anything is asked.  Blocking.  -EINVAL: *why, with file and offset where the log is damaged.
+ */
+int sz_fga_hub_open(struct sz_fga_hub *hub, const char *state_dir, struct sz_text *why) SZ_MUST_CHECK;
+
+/*
  * The store that routes ask where `fga.listen` is on: its id and name.  `fga.model` and `fga.tuples` are put into it,
  * and no call can delete it.
  */

@@ -137,10 +137,6 @@ static struct sz_snapshot *load(struct serve *s, struct sz_conf_source source)
         s->fga = sz_fga_hub_new(&(struct sz_fga_clock){sz_mono_read, sz_wall_read});
         snapshot = sz_snapshot_new(conf, s->fga, &mistakes);
     }
-    if (snapshot != NULL && sz_snapshot_seed(snapshot, s->fga, &mistakes) != 0) {
-        sz_snapshot_unref(snapshot);
-        snapshot = NULL;
-    }
     sz_demo_loaded(&s->demo);
     sz_cli_print_mistakes(&mistakes, stderr);
     sz_mistakes_fini(&mistakes);
@@ -176,6 +172,25 @@ static int open_audit(struct sz_server *server, const struct sz_conf *conf, stru
     return sz_audit_open(&conf->audit, &server->gate.audit, why);
 }
 
+/* After the privileges were dropped: state_dir is ours then. */
+static int open_stores(struct serve *s, struct sz_snapshot *snapshot, struct sz_text *why)
+{
+    const struct sz_conf *conf = snapshot->conf;
+    struct sz_mistakes mistakes;
+    if (conf->fga.listen == NULL)
+        return 0;
+    int rc = conf->state_dir.p == NULL ? 0 : sz_fga_hub_open(s->fga, conf->state_dir.p, why);
+    if (rc != 0)
+        return rc;
+    sz_mistakes_init(&mistakes);
+    rc = sz_snapshot_seed(snapshot, s->fga, &mistakes);
+    sz_cli_print_mistakes(&mistakes, stderr);
+    sz_mistakes_fini(&mistakes);
+    if (rc != 0)
+        sz_text_set(why, "the stores cannot be filled: see the mistake above");
+    return rc;
+}
+
 static void on_ready(struct sz_server *server)
 {
     for (size_t i = 0; i < server->listeners_n; i++) {
@@ -207,6 +222,8 @@ static int run(struct serve *s, struct sz_snapshot *snapshot, struct sz_conf_sou
         rc = drop(s->server, conf, &why);
     if (rc == 0)
         rc = open_audit(s->server, conf, &why);
+    if (rc == 0)
+        rc = open_stores(s, snapshot, &why);
     if (rc == 0)
         rc = sz_server_run(s->server, on_ready, &why);
     sz_log_stop();

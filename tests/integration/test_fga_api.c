@@ -1,7 +1,10 @@
 /* The OpenFGA API of the real binary: who may ask, what is refused and how, and that routes ask the same store. */
 #include <jansson.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
 #include "integration/harness.h"
 
@@ -330,4 +333,105 @@ Test(fga_api, routes_ask_the_store_that_the_api_writes, .fini = teardown, .timeo
     upstream_stop(&up);
     free(alice);
     free(bob);
+}
+
+#define STATE "state_dir: \"{dir}/state\"\n"
+
+/* Writes users from `from` on, one call each, until the gateway is gone: how many were acknowledged. */
+struct writer {
+    pthread_t thread;
+    unsigned from, acknowledged;
+};
+
+static void *write_on(void *arg)
+{
+    struct writer *w = arg;
+    struct http1 c = {0};
+    struct http1_response r = {0};
+    char body[256];
+    bool good = http1_open(&c, g.port2);
+    while (good) {
+        int n = snprintf(body, sizeof(body),
+                         "{\"writes\":" KEYS("{\"user\":\"user:%u\",\"relation\":\"viewer\",\"object\":\"doc:1\"}") "}",
+                         w->from + w->acknowledged);
+        good = http1_printf(&c, "POST /stores/%s/write HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
+                            store, n, body) &&
+               http1_read(&c, "POST", SZ_SEC(5), &r) == 0 && r.status == 200;
+        w->acknowledged += good;
+    }
+    http1_response_fini(&r);
+    http1_close(&c);
+    return NULL;
+}
+
+static void expect_written(unsigned from, unsigned n)
+{
+    struct http1_response r = {0};
+    struct sz_buf body = {0};
+    for (unsigned i = 0; i < n; i += 50) {
+        body.n = 0;
+        sz_buf_printf(&body, "{\"checks\":[");
+        for (unsigned k = i; k < n && k < i + 50; k++)
+            sz_buf_printf(&body,
+                          "%s{\"correlation_id\":\"u%u\",\"tuple_key\":{\"user\":\"user:%u\",\"relation\":\"viewer\","
+                          "\"object\":\"doc:1\"}}",
+                          k > i ? "," : "", k, from + k);
+        sz_buf_printf(&body, "]}");
+        sz_buf_add(&body, "", 1);
+        cr_assert_eq(ask(NULL, "POST", "/stores/{s}/batch-check", body.p, &r), 200);
+        cr_expect(strstr(r.body.p, "false") == NULL, "of %u acknowledged from %u on: %s", n, from, r.body.p);
+    }
+    http1_response_fini(&r);
+    sz_buf_fini(&body);
+}
+
+Test(fga_api, killed_under_load_it_holds_what_was_acknowledged, .fini = teardown, .timeout = 120)
+{
+    struct writer writers[8 * 3] = {0};
+    size_t n = 0;
+    unsigned all = 0;
+    cr_assert(gateway_start(&g, HEAD STATE OPEN PUBLIC, 9));
+    make_store(NULL);
+    for (int round = 0; round < 8; round++) {
+        for (int i = 0; i < 3; i++) {
+            struct writer *w = &writers[n + (size_t)i];
+            w->from = (unsigned)(n + (size_t)i) * 100000;
+            cr_assert_eq(pthread_create(&w->thread, NULL, write_on, w), 0);
+        }
+        usleep(100000 + (useconds_t)round * 13000);
+        kill(g.proc.pid, SIGKILL);
+        waitpid(g.proc.pid, NULL, 0);
+        for (int i = 0; i < 3; i++)
+            pthread_join(writers[n + (size_t)i].thread, NULL);
+        n += 3;
+        memset(&g, 0, sizeof(g));
+        cr_assert(gateway_start(&g, HEAD STATE OPEN PUBLIC, 9), "round %d", round);
+    }
+    for (size_t i = 0; i < n; i++) {
+        expect_written(writers[i].from, writers[i].acknowledged);
+        all += writers[i].acknowledged;
+    }
+    cr_expect_gt(all, 50, "%u writes were acknowledged", all);
+}
+
+Test(fga_api, a_damaged_log_refuses_the_start, .fini = scratch_remove, .timeout = 60)
+{
+    struct proc run = {0};
+    char path[512];
+    cr_assert(gateway_start(&g, HEAD STATE OPEN PUBLIC, 9));
+    make_store(NULL);
+    stop_gateway(&g);
+    snprintf(path, sizeof(path), "%s/state/fga/stores.log", scratch_path());
+    FILE *f = fopen(path, "r+b");
+    cr_assert_not_null(f);
+    fseek(f, 50, SEEK_SET);
+    int byte = fgetc(f);
+    fseek(f, 50, SEEK_SET);
+    fputc(byte ^ 1, f);
+    fclose(f);
+    const char *argv[] = {SZ_BINARY, "serve", "-c", g.config, NULL};
+    int status = proc_run(&run, "damaged", 30, argv);
+    char *out = file_read(run.log, NULL);
+    cr_expect(status == 1 && strstr(out, "stores.log: offset 16:") != NULL, "%d %s", status, out);
+    free(out);
 }
