@@ -118,7 +118,9 @@ static void explain_tuples(struct explainer *x, uint32_t object, const struct sz
             if (explain_tuple(x, object, r, d, &it, follow, answer == SZ_YES, depth, indent) && answer == SZ_YES)
                 return;
     }
-    if (x->lines == before)
+    if (x->lines == before && ttu != NULL)
+        SAY(x, indent, "%.*s has no %.*s", SZ_FMT(sz_ask_name(x->a, object)), SZ_FMT(relation_name(x, r->relation)));
+    else if (x->lines == before)
         SAY(x, indent, "no tuple about this user");
 }
 

@@ -25,6 +25,7 @@ static bool is_askers_fault(int code)
 static void record(struct sz_api_item *item)
 {
     const struct sz_authz_answer *answer = &item->op.answer;
+    sz_txn_asked(&item->ask->x->txn, &item->check.key, answer->source);
     switch (answer->outcome) {
     case SZ_AUTHZ_ALLOWED:
         item->reason = SZ_REASON_allowed;

@@ -113,6 +113,13 @@ static void remember(struct sz_txn *txn, const struct sz_tuple_key *key)
                                    SZ_FMT(txn->snapshot->conf->audit.pseudonyms ? SZ_S("*") : key->user));
 }
 
+void sz_txn_asked(struct sz_txn *txn, const struct sz_tuple_key *key, enum sz_authz_source source)
+{
+    txn->checked = true;
+    txn->authz_source = source;
+    remember(txn, key);
+}
+
 /* Asks check_at.  False: parked until on_done. */
 static bool ask(struct sz_txn *txn, enum sz_reason *reason)
 {

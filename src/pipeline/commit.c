@@ -25,6 +25,7 @@ static void fill_identity(const struct sz_txn *txn, struct sz_audit_event *e)
 {
     const struct sz_identity *id = txn->identity;
     const struct sz_conf_issuer *issuer = sz_txn_issuer(txn);
+    e->text[SZ_AUDIT_CLIENT] = txn->caller;
     if (issuer == NULL)
         return;
     e->authenticated = true;
@@ -89,6 +90,16 @@ void sz_commit_refusal(struct sz_txn *txn)
     fill(txn, &event);
     if (event.address.b[0] == 0 && event.address.b[15] == 0)
         event.address = txn->req.peer; /* refused before anybody looked whom a proxy speaks for */
+    (void)sz_audit_note(txn->worker->gate->audit, &event);
+}
+
+/* An api listener answers a question and lets nothing through: its record is noted, and not waited for. */
+void sz_commit_note(struct sz_txn *txn)
+{
+    struct sz_audit_event event;
+    if (!wanted(txn))
+        return;
+    fill(txn, &event);
     (void)sz_audit_note(txn->worker->gate->audit, &event);
 }
 

@@ -59,6 +59,7 @@ void sz_txn_reply(struct sz_txn *txn, enum sz_reason reason, struct sz_slice jso
 {
     record(txn, reason == SZ_REASON_allowed, reason);
     sz_answer_json(txn, json);
+    sz_commit_note(txn);
 }
 
 enum sz_step sz_stage_decide(struct sz_txn *txn)

@@ -65,6 +65,8 @@ void sz_authorize_cancel(struct sz_txn *txn);
 /* commit.c: the client left; and a denial before the pipeline began. */
 void sz_commit_cancel(struct sz_txn *txn);
 void sz_commit_refusal(struct sz_txn *txn);
+/* The same for what an api listener answered. */
+void sz_commit_note(struct sz_txn *txn);
 /*
  * forward.c: fills txn->forward (proxy listeners) or the identity headers of a decide answer; a claim that must not
  * become a header refuses (claim_mismatch).

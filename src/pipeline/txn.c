@@ -76,13 +76,15 @@ void sz_txn_end(struct sz_txn *txn)
 
 void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail)
 {
-    bool refused = txn->magic != MAGIC;
-    if (refused) {
+    bool begun = txn->magic == MAGIC;
+    bool refused = !begun || txn->req.listener->mode == SZ_MODE_API; /* no stage does it */
+    if (!begun) {
         begin(txn);
         txn->stage = SZ_STAGE_done;
         sz_request_id(txn);
-        sz_threat_observe(txn, reason);
     }
+    if (refused)
+        sz_threat_observe(txn, reason);
     txn->decision.made = true;
     txn->decision.reason = reason;
     txn->decision.route = txn->match.route;

@@ -180,6 +180,8 @@ void sz_txn_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned statu
  * admit would: the reason, and *why.
  */
 enum sz_reason sz_txn_open(struct sz_txn *txn, const char **why);
+/* A relation was asked: for the record. */
+void sz_txn_asked(struct sz_txn *txn, const struct sz_tuple_key *key, enum sz_authz_source source);
 /* Records what was decided (allowed: yes was the answer to all) and makes 200 with this JSON the answer. */
 void sz_txn_reply(struct sz_txn *txn, enum sz_reason reason, struct sz_slice json);
 
