@@ -1,4 +1,4 @@
-/* Configurations come and go: which upstreams are carried over, which are retired, who is found by which version. */
+/* Configurations come and go: which upstreams are carried over, which are retired, whom a request finds. */
 #include <criterion/criterion.h>
 
 #include "edge/proxy.h"
@@ -61,13 +61,17 @@ static void configure(uint64_t version, const struct sz_conf_upstream *v, size_t
     sz_mistakes_fini(&m);
 }
 
+static struct sz_upstream *now(size_t at)
+{
+    return pools->generations->upstreams[at];
+}
+
 Test(upstream_pool, addresses_are_known_at_once, .init = setup, .fini = teardown)
 {
     struct sz_conf_upstream v[] = {upstream("a")};
 
     configure(1, v, 1);
-    struct sz_upstream *a = sz_pools_find(pools, 1, 0);
-    cr_assert_not_null(a);
+    struct sz_upstream *a = now(0);
     cr_assert(a->urls[0].literal && a->urls[0].addresses[0].v4.sin_port == htons(1));
     cr_assert(a->urls[1].literal && a->urls[1].addresses[0].v6.sin6_port == htons(2));
     cr_assert(!a->urls[2].literal && a->urls[2].addresses_n == 0);
@@ -78,17 +82,19 @@ Test(upstream_pool, equal_settings_are_carried_over, .init = setup, .fini = tear
     struct sz_conf_upstream v1[] = {upstream("a"), upstream("b")}, v2[] = {upstream("b"), upstream("a")};
 
     configure(1, v1, 2);
-    struct sz_upstream *a = sz_pools_find(pools, 1, 0), *b = sz_pools_find(pools, 1, 1);
+    struct sz_upstream *a = now(0), *b = now(1);
+    struct sz_generation *held = sz_pools_hold(pools);
     v2[1].idle = SZ_SEC(2);
     configure(2, v2, 2);
-    cr_assert_eq(sz_pools_find(pools, 2, 0), b, "wherever it stands in the list");
-    cr_assert_neq(sz_pools_find(pools, 2, 1), a);
-    cr_assert_eq(sz_pools_find(pools, 1, 0), a, "requests that began before find theirs");
+    cr_assert_eq(now(0), b, "wherever it stands in the list");
+    cr_assert_neq(now(1), a);
+    cr_assert_eq(held->upstreams[0], a, "requests that began before have theirs");
     cr_assert(a->retired && !b->retired);
     configure(3, v1, 2);
-    cr_assert_eq(sz_pools_find(pools, 3, 1), b);
+    cr_assert_eq(now(1), b);
     cr_assert(a->retired, "back again, but only the newest one is carried over");
-    cr_assert(!sz_pools_find(pools, 3, 0)->retired);
+    cr_assert(!now(0)->retired);
+    sz_pools_release(pools, held);
 }
 
 Test(upstream_pool, every_setting_counts, .init = setup, .fini = teardown)
@@ -100,7 +106,8 @@ Test(upstream_pool, every_setting_counts, .init = setup, .fini = teardown)
     for (int i = 0; i < 9; i++) {
         struct sz_conf_upstream v[] = {upstream("a")};
         configure((uint64_t)i * 2 + 1, v, 1);
-        struct sz_upstream *before = sz_pools_find(pools, (uint64_t)i * 2 + 1, 0);
+        struct sz_upstream *before = now(0);
+        struct sz_generation *held = sz_pools_hold(pools);
         switch (i) {
         case 0:
             v[0].connect = SZ_SEC(9);
@@ -131,23 +138,37 @@ Test(upstream_pool, every_setting_counts, .init = setup, .fini = teardown)
             break;
         }
         configure((uint64_t)i * 2 + 2, v, 1);
-        cr_assert_neq(sz_pools_find(pools, (uint64_t)i * 2 + 2, 0), before, "setting %d", i);
+        cr_assert_neq(now(0), before, "setting %d", i);
+        sz_pools_release(pools, held);
     }
 }
 
-Test(upstream_pool, old_versions_are_forgotten_in_the_end, .init = setup, .fini = teardown)
+static size_t generations(void)
 {
+    size_t n = 0;
+    for (struct sz_generation *g = pools->generations; g != NULL; g = g->next)
+        n++;
+    return n;
+}
+
+/* However many come after it, and whatever goes in between. */
+Test(upstream_pool, a_generation_lives_as_long_as_its_requests, .init = setup, .fini = teardown)
+{
+    struct sz_generation *held[20];
     for (uint64_t version = 1; version <= 20; version++) {
         struct sz_conf_upstream v[] = {upstream("a")};
-        v[0].idle = SZ_SEC((int64_t)version);
+        v[0].idle = SZ_MS((int64_t)version);
         configure(version, v, 1);
+        held[version - 1] = sz_pools_hold(pools);
+        if (version % 2 == 0)
+            sz_pools_release(pools, held[version - 1]);
     }
-    cr_assert_null(sz_pools_find(pools, 1, 0));
-    cr_assert_null(sz_pools_find(pools, 12, 0));
-    cr_assert_not_null(sz_pools_find(pools, 13, 0));
-    cr_assert_not_null(sz_pools_find(pools, 20, 0));
-    cr_assert_null(sz_pools_find(pools, 20, 1), "no such upstream");
-    cr_assert_null(sz_pools_find(pools, 21, 0));
+    cr_assert_eq(generations(), 11, "ten with a request, and the newest");
+    for (uint64_t version = 1; version <= 20; version += 2) {
+        cr_assert_eq(held[version - 1]->upstreams[0]->idle.us, (int64_t)version * 1000);
+        sz_pools_release(pools, held[version - 1]);
+    }
+    cr_assert_eq(generations(), 1);
 }
 
 Test(upstream_pool, too_many_urls_are_a_mistake, .init = setup, .fini = teardown)
