@@ -303,6 +303,7 @@ struct sz_conf_rate_limit {
     struct sz_slice args[6]; /* of the script, as far as the policy knows them */
     size_t args_n;
 };
+#define SZ_VISITOR_KEY 32
 struct sz_conf_route_limit {
     const struct sz_conf_rate_limit *policy;
     struct sz_template key; /* TEMPLATE: in the terms of this route */
@@ -508,6 +509,12 @@ struct sz_conf {
         struct sz_span ttl;   /* at most 60 s */
         struct sz_slice issuer;
     } assertion;
+    struct {
+        bool on;
+        struct sz_slice cookie; /* its name */
+        struct sz_secret key;   /* SZ_VISITOR_KEY bytes, signs it */
+        struct sz_span ttl;
+    } anonymous;
     struct sz_vocabulary vocabulary;
     struct sz_router *router;      /* compiled from the routes: subzero/router.h */
     uint64_t version;              /* hash of the whole configuration */

@@ -54,6 +54,7 @@ void sz_build_threat(struct sz_builder *b);
 void sz_build_upstreams(struct sz_builder *b);
 void sz_build_rate_limits(struct sz_builder *b);
 void sz_build_per_address(struct sz_builder *b);
+void sz_build_anonymous(struct sz_builder *b);
 void sz_build_routes(struct sz_builder *b);
 /* One route's parts. */
 void sz_build_auth(struct sz_builder *b, const struct sz_raw_route *raw, struct sz_conf_route *route);

@@ -235,8 +235,13 @@ static void route_limit(struct sz_builder *b, const struct sz_node *at, const st
                         const struct sz_conf_route *route, struct sz_conf_route_limit *out)
 {
     const struct sz_conf_rate_limit *policy = out->policy;
-    if (policy->by == SZ_BY_COOKIE)
-        sz_mistake(b->l, at, "rate limit '%.*s' goes by the cookie of 'anonymous', which is not there",
+    if (policy->by == SZ_BY_COOKIE && b->raw->anonymous.head.node == NULL)
+        sz_mistake(b->l, at, "rate limit '%.*s' goes by the cookie of 'anonymous', which is not there; add it",
+                   SZ_FMT(policy->name));
+    else if (policy->by == SZ_BY_COOKIE && !route->is_public)
+        sz_mistake(b->l, at,
+                   "rate limit '%.*s' goes by a visitor's cookie, and on this route the subject is known; "
+                   "use 'key: tenant'",
                    SZ_FMT(policy->name));
     if (policy->by == SZ_BY_TEMPLATE && policy->key.p != NULL && sz_find_byte(policy->key, '{') >= 0 &&
         sz_template_parse(b, at, pattern, policy->key, &out->key))
@@ -259,6 +264,19 @@ static uint64_t id_of(const struct sz_conf_route *route, const struct sz_conf_ra
     return id;
 }
 
+/* Whoever sends no cookie is a new visitor each time. */
+static void check_cookie(struct sz_builder *b, const struct sz_node *at, const struct sz_conf_route_limit *v, size_t n)
+{
+    bool cookie = false, address = false;
+    for (size_t i = 0; i < n; i++) {
+        cookie |= v[i].policy->by == SZ_BY_COOKIE;
+        address |= v[i].policy->by == SZ_BY_ADDRESS || v[i].policy->by == SZ_BY_TENANT;
+    }
+    if (cookie && !address)
+        sz_warning(b->l, at,
+                   "a client that keeps no cookie is never limited here; name a limit with 'key: address' as well");
+}
+
 void sz_build_route_limits(struct sz_builder *b, const struct sz_raw_route *raw, const struct sz_pattern *pattern,
                            struct sz_conf_route *route)
 {
@@ -273,8 +291,47 @@ void sz_build_route_limits(struct sz_builder *b, const struct sz_raw_route *raw,
         v[n].id = id_of(route, v[n].policy);
         n++;
     }
+    check_cookie(b, sz_node_get(raw->head.node, "rate_limit"), v, n);
     route->limits = v;
     route->limits_n = n;
+}
+
+/* ---- visitors ------------------------------------------------------------------------------------------------------
+ */
+
+static bool is_cookie_name(struct sz_slice name)
+{
+    for (size_t i = 0; i < name.n; i++) {
+        unsigned char c = (unsigned char)name.p[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
+              c == '.'))
+            return false;
+    }
+    return name.n > 0 && name.n <= 64;
+}
+
+void sz_build_anonymous(struct sz_builder *b)
+{
+    const struct sz_raw_anonymous *raw = &b->raw->anonymous;
+    const struct sz_node *node = raw->head.node;
+    if (node == NULL)
+        return;
+    b->conf->anonymous.on = true;
+    b->conf->anonymous.cookie = raw->cookie;
+    b->conf->anonymous.ttl = raw->ttl;
+    if (raw->cookie.p != NULL && !is_cookie_name(raw->cookie))
+        sz_mistake(b->l, sz_node_get(node, "cookie"), "a cookie's name has 1 to 64 letters, digits, '_', '-' or '.'");
+    if (!raw->key.secret.set)
+        return;
+    struct sz_slice text = sz_trim(raw->key.secret.value);
+    uint8_t *bytes = sz_pool_zalloc(b->l->pool, text.n + 4);
+    size_t n = 0;
+    sz_secret_note(b->l, sz_slice(bytes, text.n + 4));
+    if (sz_b64_decode(text, bytes, &n) != 0 || n != SZ_VISITOR_KEY)
+        sz_mistake(b->l, sz_node_get(node, "key_file"),
+                   "'key_file' holds no key: %d bytes in base64, as 'subzero key new' prints them", SZ_VISITOR_KEY);
+    else
+        b->conf->anonymous.key = (struct sz_secret){.value = sz_slice(bytes, n), .set = true};
 }
 
 /* ---- before authentication ------------------------------------------------------------------------------------------

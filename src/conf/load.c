@@ -47,6 +47,7 @@ static void build(struct sz_loader *l, const struct sz_raw_conf *raw, struct sz_
     sz_build_threat(&b);
     sz_build_upstreams(&b);
     sz_build_rate_limits(&b);
+    sz_build_anonymous(&b);
     sz_build_routes(&b);
     sz_check_routes(&b);
     sz_check_issuers(&b);

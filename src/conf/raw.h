@@ -250,6 +250,12 @@ struct sz_raw_threat {
     struct sz_raw_secret events_key;
     bool share;
 };
+struct sz_raw_anonymous {
+    struct sz_raw_head head;
+    struct sz_slice cookie;
+    struct sz_raw_secret key;
+    struct sz_span ttl;
+};
 struct sz_raw_assertion {
     struct sz_raw_head head;
     struct sz_raw_secret key;
@@ -309,6 +315,7 @@ struct sz_raw_conf {
     struct sz_raw_fga fga;
     struct sz_raw_threat threat;
     struct sz_raw_assertion assertion;
+    struct sz_raw_anonymous anonymous;
     struct sz_raw_log log;
     struct sz_raw_list rate_limits; /* sz_raw_rate_limit */
     struct sz_raw_list upstreams;   /* sz_raw_upstream */

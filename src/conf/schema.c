@@ -564,6 +564,15 @@ static const struct sz_field rate_limit_fields[] = {
 static const struct sz_object rate_limit_object = {"a rate limit", sizeof(ROW_AT), rate_limit_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_anonymous
+static const struct sz_field anonymous_fields[] = {
+    TEXT("cookie", cookie, 0, "subzero_id", "name of the signed cookie that allowed requests of visitors are given"),
+    SECRET("key_file", key, REQUIRED,
+           "32 bytes in base64, as `subzero key new` prints them; the same on every instance. Signs the cookie"),
+    SPAN("ttl", ttl, 0, "30d", SEC(60), SEC(86400) * 366, "how long a cookie is good"), END};
+static const struct sz_object anonymous_object = {"anonymous", sizeof(ROW_AT), anonymous_fields};
+#undef ROW_AT
+
 /* ---- upstreams --------------------------------------------------------------------------------------------------- */
 
 static const struct sz_choice reuses[] = {
@@ -829,11 +838,12 @@ static const struct sz_field root_fields[] = {
     OBJECT("assertion", assertion, OPTIONAL, assertion_object, "how `X-Subzero-Assertion` is signed"),
     OBJECT("log", log, 0, log_object, "what is written to standard output"),
     MAP("rate_limits", rate_limits, 0, 1024, rate_limit_object, "limits that routes name"),
+    OBJECT("anonymous", anonymous, OPTIONAL, anonymous_object,
+           "how rate limits tell visitors of public routes apart, besides their addresses"),
     OBJECT("audit", audit, 0, audit_object, "the audit journal; off without `path`"),
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
-    LATER("anonymous", "limits for clients without a token"),
     LATER("tracing", "OpenTelemetry"),
     END};
 #undef ROW_AT

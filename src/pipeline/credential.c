@@ -97,8 +97,7 @@ struct sz_slice sz_cookie_without(struct sz_slice cookie, struct sz_slice name, 
     return list_without(cookie, ';', name, pool);
 }
 
-/* The credential cookie over all Cookie fields (HTTP/2 splits them). */
-static struct sz_slice find_cookie(const struct sz_headers *headers, struct sz_slice name, unsigned *count)
+struct sz_slice sz_cookie_find(const struct sz_headers *headers, struct sz_slice name, unsigned *count)
 {
     struct sz_slice found = SZ_NONE;
     for (size_t i = 0; i < headers->n; i++) {
@@ -120,7 +119,7 @@ enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_sl
     if (route->token_from == 0 || (reason != SZ_REASON_allowed && reason != SZ_REASON_missing_token))
         return reason;
     if (route->token_from & SZ_FROM_COOKIE)
-        extra = find_cookie(headers, route->cookie_name, &extras);
+        extra = sz_cookie_find(headers, route->cookie_name, &extras);
     if (route->token_from & SZ_FROM_QUERY) {
         value = find_pair(query, '&', route->query_name, &extras);
         extra = value.p != NULL ? value : extra;

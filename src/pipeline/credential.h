@@ -23,4 +23,7 @@ enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_sl
 struct sz_slice sz_query_without(struct sz_slice query, struct sz_slice name, struct sz_pool *pool);
 struct sz_slice sz_cookie_without(struct sz_slice cookie, struct sz_slice name, struct sz_pool *pool);
 
+/* A cookie over all Cookie fields (HTTP/2 splits them); *count grows by its occurrences. */
+struct sz_slice sz_cookie_find(const struct sz_headers *headers, struct sz_slice name, unsigned *count);
+
 #endif

@@ -47,6 +47,7 @@ static enum sz_step allow(struct sz_txn *txn)
         return deny(txn, reason);
     const struct sz_conf_rate_limit *limit;
     record(txn, true, sz_limit_reason(txn, &limit));
+    sz_limit_allowed(txn);
     if (txn->req.listener->mode == SZ_MODE_DECIDE)
         sz_answer_decide_allow(txn);
     else

@@ -83,9 +83,20 @@ static bool passes(const struct sz_txn *txn, const struct nominated *nominated, 
     return nominated->n == 0 || !is_nominated(nominated, name);
 }
 
-static enum sz_reason copy_client_headers(struct sz_txn *txn, struct sz_headers *out)
+/* Cookies without the credential, and without the one that we gave to a visitor. */
+static struct sz_slice without_ours(struct sz_txn *txn, struct sz_slice cookies)
 {
     const struct sz_conf_route *route = txn->match.route;
+    const struct sz_conf *conf = txn->snapshot->conf;
+    if ((route->token_from & SZ_FROM_COOKIE) != 0)
+        cookies = sz_cookie_without(cookies, route->cookie_name, txn->pool);
+    if (conf->anonymous.on && cookies.n > 0)
+        cookies = sz_cookie_without(cookies, conf->anonymous.cookie, txn->pool);
+    return cookies;
+}
+
+static enum sz_reason copy_client_headers(struct sz_txn *txn, struct sz_headers *out)
+{
     const struct sz_headers *in = &txn->req.headers;
     struct nominated nominated;
     if (!collect_nominated(in, &nominated))
@@ -96,9 +107,9 @@ static enum sz_reason copy_client_headers(struct sz_txn *txn, struct sz_headers 
         struct sz_header h = in->v[i];
         if (!passes(txn, &nominated, &sz_txn_plan(txn)->strip, h.name))
             continue;
-        if ((route->token_from & SZ_FROM_COOKIE) != 0 && sz_eq(h.name, SZ_S("cookie"))) {
-            h.value = sz_cookie_without(h.value, route->cookie_name, txn->pool);
-            if (h.value.n == 0)
+        if (sz_eq(h.name, SZ_S("cookie"))) {
+            h.value = without_ours(txn, h.value);
+            if (h.value.n == 0 && in->v[i].value.n > 0)
                 continue;
         }
         sz_headers_add(out, txn->pool, h.name, h.value);

@@ -17,11 +17,17 @@ static void on_done(struct sz_limit_op *op)
     sz_txn_resume(run->txn);
 }
 
-/* Whose bucket it is on this route: where nobody is known, the address's. */
+/* Nobody is known here, and the policy is about people: the address stands for them, and then the visitor's cookie. */
+static bool is_anonymous(const struct sz_txn *txn, const struct sz_conf_rate_limit *policy)
+{
+    return txn->identity == NULL && (policy->by == SZ_BY_TENANT || policy->by == SZ_BY_CLIENT);
+}
+
 static enum sz_limit_by kind_of(const struct sz_txn *txn, const struct sz_conf_rate_limit *policy)
 {
-    bool person = policy->by == SZ_BY_TENANT || policy->by == SZ_BY_CLIENT;
-    return person && txn->identity == NULL ? SZ_BY_ADDRESS : policy->by;
+    if (!is_anonymous(txn, policy))
+        return policy->by;
+    return txn->limits->second ? SZ_BY_COOKIE : SZ_BY_ADDRESS;
 }
 
 /* Asks limit `at`.  *parked: until on_done. */
@@ -77,6 +83,24 @@ static enum sz_step refuse_unasked(struct sz_txn *txn, const struct sz_conf_rate
     return finish(txn, answer.reason, policy, false);
 }
 
+/* An anonymous request has two buckets.  True: the visitor's is still to be asked. */
+static bool one_more(struct sz_txn *txn, const struct sz_conf_rate_limit *policy)
+{
+    struct sz_limit_run *run = txn->limits;
+    struct sz_limit_answer *kept = &run->answers[run->at];
+    bool two = txn->snapshot->conf->anonymous.on && is_anonymous(txn, policy);
+    if (two && !run->second && run->op.answer.allow && !run->op.answer.failed) {
+        *kept = run->op.answer;
+        run->second = true;
+        return true;
+    }
+    if (run->second && run->op.answer.allow && run->op.answer.seen && kept->seen &&
+        kept->view.left < run->op.answer.view.left)
+        run->op.answer.view = kept->view; /* the client is told of the one that has less */
+    run->second = false;
+    return false;
+}
+
 /* Takes the answer of limit `at`.  True: it decides them all, and *step is the request's. */
 static bool weigh(struct sz_txn *txn, enum sz_step *step)
 {
@@ -118,7 +142,7 @@ enum sz_step sz_stage_limit(struct sz_txn *txn)
         return sz_pass(txn);
     if (txn->limits == NULL)
         txn->limits = begin(txn);
-    for (struct sz_limit_run *run = txn->limits; run->at < route->limits_n; run->at++) {
+    for (struct sz_limit_run *run = txn->limits; run->at < route->limits_n;) {
         bool answered = run->under_way, parked = false;
         run->under_way = false;
         enum sz_reason reason = answered ? SZ_REASON_allowed : ask(txn, &parked);
@@ -126,8 +150,11 @@ enum sz_step sz_stage_limit(struct sz_txn *txn)
             return sz_refuse(txn, reason);
         if (parked)
             return SZ_STEP_PARKED;
+        if (one_more(txn, route->limits[run->at].policy))
+            continue;
         if (weigh(txn, &step))
             return step;
+        run->at++;
     }
     return finish(txn, SZ_REASON_allowed, NULL, true);
 }

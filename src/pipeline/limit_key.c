@@ -8,7 +8,7 @@
 
 #define TEMPLATE_MAX 2048
 
-enum { FIELD_ISSUER = 1, FIELD_SUBJECT, FIELD_CLIENT, FIELD_TENANT, FIELD_ADDRESS, FIELD_TEMPLATE };
+enum { FIELD_ISSUER = 1, FIELD_SUBJECT, FIELD_CLIENT, FIELD_TENANT, FIELD_ADDRESS, FIELD_TEMPLATE, FIELD_VISITOR };
 
 struct field {
     uint8_t type;
@@ -56,6 +56,13 @@ static struct sz_slice address(struct sz_txn *txn, const struct sz_conf_route_li
     return pack(txn, limit, SZ_BY_ADDRESS, &field, 1);
 }
 
+static struct sz_slice visitor(struct sz_txn *txn, const struct sz_conf_route_limit *limit)
+{
+    sz_limit_visitor(txn);
+    struct field field = {FIELD_VISITOR, sz_slice(txn->limits->visitor, sizeof(txn->limits->visitor))};
+    return pack(txn, limit, SZ_BY_COOKIE, &field, 1);
+}
+
 /* Whatever has no value has one bucket for all who have none. */
 static enum sz_reason template(struct sz_txn *txn, const struct sz_conf_route_limit *limit, struct sz_slice *key) {
     struct field field = {FIELD_TEMPLATE, SZ_NONE};
@@ -77,8 +84,10 @@ enum sz_reason sz_limit_key(struct sz_txn *txn, const struct sz_conf_route_limit
         *key = person(txn, limit, kind);
         break;
     case SZ_BY_ADDRESS:
-    case SZ_BY_COOKIE:
         *key = address(txn, limit);
+        break;
+    case SZ_BY_COOKIE:
+        *key = visitor(txn, limit);
         break;
     case SZ_BY_TEMPLATE:
         return template(txn, limit, key);

@@ -58,6 +58,8 @@ void sz_address_failed(struct sz_txn *txn);
 void sz_address_leave(struct sz_txn *txn);
 /* limit.c: the client left; the store's answer is not waited for. */
 void sz_limit_cancel(struct sz_txn *txn);
+/* The request is let through: a new visitor's cookie goes with the answer. */
+void sz_limit_allowed(struct sz_txn *txn);
 /* Of a request without a limit `allowed`; of one that a limit let through without its store, why. */
 enum sz_reason sz_limit_reason(const struct sz_txn *txn, const struct sz_conf_rate_limit **policy);
 /* authorize.c: the client left; what is being asked is not waited for. */

@@ -84,7 +84,7 @@ Test(mistakes, keys)
         {"issuers: {\"a b\": {issuer: x}}\n", 1, 11, "letters, digits"},
         {"rate_limits: {}\n", 1, 14, "is empty"},
         {"tracing: {}\n", 1, 1, "not available in this version"},
-        {"anonymous: {}\n", 1, 1, "not available in this version"},
+        {"anonymous: {}\n", 1, 12, "is empty"},
         {"audit: {path: /j, allowed: some}\n", 1, 19, "write all, none or 1/N"},
         {"audit: {path: /j, allowed: 1/0}\n", 1, 19, "write all, none or 1/N"},
         {"audit: {path: /j, allowed: none, required: true}\n", 1, 34, "write 'allowed: all'"},

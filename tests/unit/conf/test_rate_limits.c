@@ -145,3 +145,34 @@ Test(rate_limits, per_address)
         sz_buf_fini(&text);
     }
 }
+
+Test(rate_limits, visitors)
+{
+    static const struct {
+        const char *anonymous, *key, *route, *message; /* NULL: good */
+    } cases[] = {
+        {"ttl: 1h", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", OPEN("[c, a]"), NULL},
+        {"cookie: \"a b\"", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", OPEN("[c, a]"), "a cookie's name"},
+        {"ttl: 1h", "short", OPEN("[c, a]"), "holds no key"},
+        {"ttl: 1h", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", ROUTE("[c, a]"), "the subject is known"},
+        {"ttl: 1h", "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=", OPEN("c"), "keeps no cookie is never limited"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++) {
+        struct conf_try t;
+        struct sz_buf text = {0};
+        const char *path = conf_write("visitors", cases[i].key, 0600);
+        sz_buf_printf(&text,
+                      "anonymous: {key_file: %s, %s}\n"
+                      "rate_limits: {c: {" BUCKET ", key: cookie}, a: {" BUCKET ", key: address}}\n%c",
+                      path, cases[i].anonymous, 0);
+        char *yaml = conf_base(text.p, cases[i].route);
+        conf_try(&t, yaml);
+        bool only_warns = i + 1 == SZ_COUNT(cases);
+        cr_expect_eq(t.conf != NULL, cases[i].message == NULL || only_warns, "%zu%s", i, conf_messages(&t));
+        if (cases[i].message != NULL)
+            cr_expect(conf_has(&t, 0, 0, cases[i].message), "%zu%s", i, conf_messages(&t));
+        conf_done(&t);
+        free(yaml);
+        sz_buf_fini(&text);
+    }
+}
