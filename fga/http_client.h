@@ -33,6 +33,8 @@ int sz_http_url_parse(struct sz_slice text, struct sz_http_url *out, struct sz_t
 
 bool sz_http_field_valid(const struct sz_http_field *field);
 /* Seconds or a date (RFC 9110 section 10.2.3), at most a day; 0 for anything else. */
+/* The three forms of RFC 9110 section 5.6.7, in seconds of wall time.  -EINVAL: none of them. */
+int sz_http_date(struct sz_slice value, int64_t *seconds) SZ_MUST_CHECK;
 struct sz_span sz_http_retry_after(struct sz_slice value, struct sz_wall now);
 
 /* ---- http_retry.c ------------------------------------------------------------------------------------------------ */

@@ -42,8 +42,7 @@ struct sz_slice sz_http_answer_field(const struct sz_http_answer *answer, struct
     return SZ_NONE;
 }
 
-/* The three forms of RFC 9110 section 5.6.7.  -EINVAL: none of them. */
-static int parse_date(struct sz_slice value, int64_t *seconds)
+int sz_http_date(struct sz_slice value, int64_t *seconds)
 {
     static const char *const forms[] = {"%a, %d %b %Y %H:%M:%S GMT", "%A, %d-%b-%y %H:%M:%S GMT",
                                         "%a %b %e %H:%M:%S %Y"};
@@ -73,6 +72,6 @@ struct sz_span sz_http_retry_after(struct sz_slice value, struct sz_wall now)
         int rc = sz_parse_u64(value, INT64_MAX, &seconds);
         return SZ_SEC(rc != 0 ? 0 : seconds < DAY ? (int64_t)seconds : DAY);
     }
-    int64_t left = parse_date(value, &date) == 0 ? date - sz_wall_seconds(now) : 0;
+    int64_t left = sz_http_date(value, &date) == 0 ? date - sz_wall_seconds(now) : 0;
     return SZ_SEC(left <= 0 ? 0 : left < DAY ? left : DAY);
 }

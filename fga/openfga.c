@@ -7,12 +7,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "fga/follow.h"
 #include "fga/openfga_source.h"
 #include "subzero/conf.h"
 
 struct remote {
     struct sz_authz authz;
     struct sz_fga_client *client;
+    bool follow;
+    struct sz_span poll;
+    struct sz_fga_news *news; /* counted; NULL: its changes are not followed */
 };
 
 static void free_item(struct sz_fga_item *item)
@@ -95,14 +99,23 @@ static void destroy(struct sz_authz *authz)
 {
     struct remote *r = SZ_CONTAINER(authz, struct remote, authz);
     sz_fga_client_unref(&r->client);
+    sz_fga_news_unref(&r->news);
     free(r);
 }
 
 /* The same server, store and model give the same answers, before and after a reload, until a change of them is seen. */
 static uint64_t epoch(struct sz_authz *authz)
 {
-    const struct sz_fga_client *client = SZ_CONTAINER(authz, struct remote, authz)->client;
-    return client->settings + atomic_load_explicit(&client->changes, memory_order_acquire);
+    const struct remote *r = SZ_CONTAINER(authz, struct remote, authz);
+    uint64_t changes = r->news == NULL ? 0 : atomic_load_explicit(&r->news->changes, memory_order_acquire);
+    return r->client->settings + changes;
+}
+
+static void follow(struct sz_authz *authz, struct sz_followers *followers)
+{
+    struct remote *r = SZ_CONTAINER(authz, struct remote, authz);
+    if (r->follow)
+        r->news = sz_followers_take(followers, r->client, r->poll, false);
 }
 
 struct sz_authz *sz_authz_remote_open(const struct sz_conf_fga *conf, struct sz_text *why)
@@ -111,7 +124,9 @@ struct sz_authz *sz_authz_remote_open(const struct sz_conf_fga *conf, struct sz_
     if (client == NULL)
         return NULL;
     struct remote *r = sz_xcalloc(1, sizeof(*r));
-    r->authz = (struct sz_authz){.start = start, .cancel = cancel, .free = destroy, .epoch = epoch};
+    r->authz = (struct sz_authz){.start = start, .cancel = cancel, .free = destroy, .epoch = epoch, .follow = follow};
     r->client = client;
+    r->follow = conf->remote.follow;
+    r->poll = conf->remote.poll;
     return &r->authz;
 }

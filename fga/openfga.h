@@ -42,8 +42,7 @@ struct sz_fga_client {
     struct sz_span timeout;
     uint8_t retries;
     struct sz_conf_breaker breaker;
-    uint64_t settings;        /* hash of what makes answers differ; the same on every instance */
-    _Atomic uint64_t changes; /* changes of the store that were seen: see openfga_follow.c */
+    uint64_t settings; /* hash of what makes answers differ; the same on every instance */
     struct sz_series errors, misconfigured;
     _Atomic int64_t said_at[2];              /* when a fault of either kind was last written to the log */
     struct sz_fga_lane *lanes[SZ_FGA_LANES]; /* by sz_loop_index; each its loop's */

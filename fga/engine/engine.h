@@ -96,6 +96,7 @@ struct sz_write {
     bool hold;            /* later writes see it, readers only after sz_engine_publish */
     sz_commit_fn *commit; /* NULL: none */
     void *commit_arg;
+    bool replace; /* with ignore_duplicates: a tuple that is there with another condition gets this one */
 };
 /* All or nothing; deletes first.  `p` is the model that the writes are checked against.  0 or -EINVAL. */
 int sz_engine_write(struct sz_engine *e, const struct sz_program *p, const struct sz_write *w, struct sz_wall now,

@@ -16,6 +16,7 @@ struct op { /* a tuple as numbers; node numbers are SZ_NO_NODE when the store do
     uint32_t object, subject, cond;
     uint16_t relation, user_form, object_form; /* object_form: (type of the object, relation of the user) */
     bool skip;
+    bool replace; /* the one that is there goes first */
 };
 
 static int refuse(struct sz_fault *fault, int code, const struct sz_tuple_key *k, const char *why)
@@ -157,6 +158,10 @@ static int check_stored(struct sz_engine *e, const struct sz_write *w, struct op
                 SZ_FMT(ops[i].key->user), SZ_FMT(ops[i].key->relation), SZ_FMT(ops[i].key->object));
             return -EINVAL;
         }
+        if (!deletes && cond != ops[i].cond && w->replace) {
+            ops[i].replace = true;
+            continue;
+        }
         if (!deletes && cond != ops[i].cond) {
             sz_fault_set(fault, 409, "the tuple exists with another condition: '%.*s#%.*s@%.*s'",
                          SZ_FMT(ops[i].key->object), SZ_FMT(ops[i].key->relation), SZ_FMT(ops[i].key->user));
@@ -271,6 +276,9 @@ int sz_engine_write(struct sz_engine *e, const struct sz_program *p, const struc
         err = commit(e, w, ops, n, now, fault);
     if (err == 0) {
         uint64_t seq = atomic_load_explicit(&e->store.seq, memory_order_relaxed) + 1;
+        for (size_t i = 0; i < n; i++)
+            if (ops[i].replace)
+                put(e, &ops[i], true, (uint32_t)sz_wall_seconds(now), seq);
         for (size_t i = 0; i < n; i++)
             if (!ops[i].skip)
                 apply(e, &ops[i], i < w->deletes_n, (uint32_t)sz_wall_seconds(now), seq,

@@ -49,6 +49,7 @@ struct sz_authz_answer {
 };
 
 struct sz_http;
+struct sz_followers;
 
 /*
  * One question in flight.  Embedded in the asker's own memory, which must live until on_done ran
@@ -78,6 +79,9 @@ struct sz_authz {
     /* Names the state that answers are given from: one given under another name is not to be used any more. */
     uint64_t (*epoch)(struct sz_authz *authz);
 
+    /* Service thread, before its first question, optional: what it has to follow.  See sz_followers_adopt. */
+    void (*follow)(struct sz_authz *authz, struct sz_followers *followers);
+
     /* The rest is NULL where the model is not in this process.  Blocking: at the start and in commands. */
     /*
      * Would the model understand such a question, or take such a tuple?  An example with made-up ids.  False: *why
@@ -104,6 +108,22 @@ struct sz_fga_hub; /* subzero/fga_api.h */
 struct sz_authz *sz_authz_embedded_open(const struct sz_conf_fga *conf, struct sz_fga_hub *hub, struct sz_text *why);
 /* A remote store: OpenFGA or Auth0 FGA.  Blocking; nothing is asked yet.  NULL: *why. */
 struct sz_authz *sz_authz_remote_open(const struct sz_conf_fga *conf, struct sz_text *why);
+/* The same, answered by a copy in the process that follows it (sz_followers), as long as that is fresh enough. */
+struct sz_authz *sz_authz_replica_open(const struct sz_conf_fga *conf, struct sz_text *why);
 struct sz_authz *sz_authz_embedded_new(struct sz_slice model_dsl, struct sz_slice tuples_yaml, struct sz_text *why);
+
+/* ---- following remote stores: service thread ----------------------------------------------------------------------
+ */
+
+/* `loop` and `http` outlive it. */
+struct sz_followers *sz_followers_new(struct sz_loop *loop, struct sz_http *http);
+void sz_followers_free(struct sz_followers **followers); /* after the loop has ended; waits for a load under way */
+/*
+ * A configuration with this source (NULL: none) is about to be used, by nobody yet: the store it names is followed, one
+ * that was followed before stays as it is, others end.
+ */
+void sz_followers_adopt(struct sz_followers *followers, struct sz_authz *source);
+/* ,"fga":{...} for /health, nothing when nothing is followed.  False: it is not well. */
+bool sz_followers_health(struct sz_followers *followers, struct sz_buf *out);
 
 #endif

@@ -106,6 +106,9 @@ static void remote(struct sz_builder *b, const struct sz_raw_fga *raw, struct sz
             out->api_url.n--;
         (void)sz_provider_url(b, sz_node_get(raw->head.node, "api_url"), "api_url", out->api_url, out->insecure_http);
     }
+    if (raw->mode == SZ_FGA_REPLICA && out->consistency == SZ_HIGHER_CONSISTENCY)
+        sz_mistake(b->l, key(raw, "consistency"),
+                   "every check would pass by the copy; use 'mode: remote', or let the routes that need it say so");
     credentials(b, raw, out);
     if (out->max_lag.us < out->poll.us)
         sz_mistake(b->l, key(raw, "changes"),

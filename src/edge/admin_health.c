@@ -105,6 +105,7 @@ void sz_admin_health(struct sz_admin_call *call)
 
     bool ok = add_config(&parts, server);
     ok = add_issuers(&parts, server) && ok;
+    ok = sz_followers_health(server->followers, &parts) && ok;
     ok = add_tls(&parts, server) && ok;
     ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
     ok = add_store(&parts, "redis_cache", &server->boot->conf->redis_cache, server->redis_cache) && ok;

@@ -150,6 +150,7 @@ static void take(struct sz_server *server, struct job *job)
     shorten_facts(server, job->snapshot->conf);
     say_restart_needed(server, job->snapshot->conf);
     sz_providers_adopt(server->providers, job->snapshot->issuers, false);
+    sz_followers_adopt(server->followers, job->snapshot->source);
     sz_gate_adopt(&server->gate, job->snapshot);
     for (unsigned i = 0; i < server->threads_n; i++)
         send_swap(server->threads[i], job);

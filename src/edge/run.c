@@ -192,6 +192,8 @@ static int start_providers(struct sz_server *server, struct sz_text *why)
     if (server->providers == NULL)
         return -EINVAL;
     sz_providers_adopt(server->providers, server->current->issuers, true);
+    server->followers = sz_followers_new(server->service->loop, server->service->http);
+    sz_followers_adopt(server->followers, server->current->source);
     return 0;
 }
 
@@ -235,6 +237,7 @@ static void end(struct sz_server *server)
     sz_audit_port_close(&server->audit_port);
     sz_threat_store_stop(server->threat_store);
     sz_audit_stop_reading(server->gate.audit);
+    sz_followers_free(&server->followers);
     sz_thread_fini(server->service);
     sz_threat_store_free(&server->threat_store); /* calls of its admin listener may have waited for it */
     free(server->service);

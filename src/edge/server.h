@@ -76,6 +76,7 @@ struct sz_server {
     struct sz_providers *providers;              /* the service thread's */
     struct sz_revoking *revoking;                /* edge/revoking.c */
     struct sz_idempotency *idempotency;          /* the service thread's */
+    struct sz_followers *followers;              /* the service thread's: stores whose changes are followed */
     bool keys_seen;                              /* once ready, an outage of a provider does not make it unready */
     struct sz_audit_port *audit_port;            /* the service thread's, for admin writes; NULL: no journal */
     struct sz_mono started;

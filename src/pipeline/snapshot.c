@@ -52,8 +52,10 @@ static int read_seed(struct sz_snapshot *s, struct sz_text *why)
 
 static struct sz_authz *open_source(struct sz_snapshot *s, struct sz_fga_hub *hub, struct sz_text *why)
 {
-    if (s->conf->fga.mode != SZ_FGA_EMBEDDED)
+    if (s->conf->fga.mode == SZ_FGA_REMOTE)
         return sz_authz_remote_open(&s->conf->fga, why);
+    if (s->conf->fga.mode == SZ_FGA_REPLICA)
+        return sz_authz_replica_open(&s->conf->fga, why);
     if (s->seed != NULL)
         return sz_authz_hub_new(hub, s->seed, why);
     return sz_authz_embedded_open(&s->conf->fga, hub, why);
@@ -68,7 +70,7 @@ static int load_authz(struct sz_snapshot *s, struct sz_fga_hub *hub, struct sz_m
     struct sz_text why = {""};
     int rc = hub == NULL ? 0 : read_seed(s, &why);
     if (rc == 0 && fga->on && (look ? brings : anybody_asks(s->conf))) {
-        s->authz = open_source(s, hub, &why);
+        s->source = s->authz = open_source(s, hub, &why);
         rc = s->authz != NULL ? 0 : -EINVAL;
     }
     if (rc != 0)

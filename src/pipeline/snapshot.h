@@ -24,9 +24,10 @@ struct sz_snapshot {
     atomic_uint refs;
     struct sz_conf *conf;
     struct sz_issuers *issuers;
-    struct sz_authz *authz;                             /* NULL when nobody asks */
-    struct sz_fga_seed *seed;                           /* for the hub's own store; NULL without fga.listen */
-    struct sz_fga_keys *fga_keys;                       /* of fga.listen; NULL: none are needed */
+    struct sz_authz *source;      /* what authz is, or wraps once a gate has adopted it; borrowed */
+    struct sz_authz *authz;       /* NULL when nobody asks */
+    struct sz_fga_seed *seed;     /* for the hub's own store; NULL without fga.listen */
+    struct sz_fga_keys *fga_keys; /* of fga.listen; NULL: none are needed */
     struct sz_prefixes *allowed_ranges, *listed_ranges; /* threat lists; NULL: none */
     struct sz_signer *assertion;                        /* signs X-Subzero-Assertion; NULL when off */
     struct sz_plan *plan;                               /* what the hot path would otherwise compute per request */
