@@ -25,9 +25,8 @@ static void deny_key(int rc, struct sz_verified *out)
     }
 }
 
-/* 0 with key_id set when the signature is good; otherwise the denial is in *out, or something broke. */
-static int check_signature(struct sz_issuer *issuer, const struct sz_jose *jose, const struct sz_jws *jws,
-                           struct sz_identity *id, struct sz_verified *out)
+int sz_jwt_signature(struct sz_issuer *issuer, const struct sz_jose *jose, const struct sz_jws *jws,
+                     struct sz_identity *id, struct sz_verified *out)
 {
     if (!jose->alg_known || (issuer->conf->algorithms >> jose->alg & 1) == 0) {
         sz_jwt_deny(out, SZ_REASON_algorithm_not_allowed, "the algorithm is not on the issuer's list");
@@ -54,7 +53,7 @@ static int check_signature(struct sz_issuer *issuer, const struct sz_jose *jose,
     return rc < 0 ? rc : 0;
 }
 
-static void begin(struct sz_verified *out, enum sz_reason reason)
+void sz_jwt_begin(struct sz_verified *out, enum sz_reason reason)
 {
     out->reason = reason;
     out->heals = out->missing_key = out->ask = false;
@@ -69,14 +68,14 @@ static int judge(const struct sz_claims_in *in, struct sz_issuer *issuer, const 
 {
     SZ_ASSERT(in->jose != NULL);
     sz_identity_init(id);
-    begin(out, SZ_REASON_malformed_token);
+    sz_jwt_begin(out, SZ_REASON_malformed_token);
     out->issuer = (int)(issuer - in->issuers->v);
     if (!sz_issuer_verifies(issuer->conf)) {
         out->ask = true;
         sz_jwt_deny(out, SZ_REASON_identity_unavailable, "the issuer is asked about its tokens");
         return 0;
     }
-    int rc = check_signature(issuer, in->jose, jws, id, out);
+    int rc = sz_jwt_signature(issuer, in->jose, jws, id, out);
     if (rc != 0 || id->key_id == 0)
         return rc;
     sz_jose_keep(jws->header, in->jose);
@@ -127,9 +126,8 @@ static bool read_payload(const struct sz_jws *jws, struct sz_claims_in *in, stru
     return true;
 }
 
-/* Splits, decodes and parses.  *in and *jws borrow from token, the thread and payload.  False: denied. */
-static bool open_token(struct sz_slice token, struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *payload,
-                       struct sz_verified *out)
+bool sz_jwt_open(struct sz_slice token, struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *payload,
+                 struct sz_verified *out)
 {
     if (token.n > SZ_TOKEN_MAX)
         return sz_jwt_deny(out, SZ_REASON_malformed_token, "longer than %d bytes", SZ_TOKEN_MAX);
@@ -148,8 +146,8 @@ int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struc
     struct sz_claims_in in = {.issuers = issuers, .now = now};
     struct sz_jws jws;
     int rc = 0;
-    begin(out, SZ_REASON_malformed_token);
-    if (open_token(token, &jws, &in, &payload, out))
+    sz_jwt_begin(out, SZ_REASON_malformed_token);
+    if (sz_jwt_open(token, &jws, &in, &payload, out))
         rc = judge_all(issuers, &in, &jws, identity, out);
     sz_wipe(bytes, payload.n);
     return rc;

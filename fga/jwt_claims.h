@@ -19,6 +19,15 @@ struct sz_claims_in {
     bool no_audience; /* ... at an endpoint that tells no audience and no scopes */
 };
 
+/* A verdict to begin with. */
+void sz_jwt_begin(struct sz_verified *out, enum sz_reason reason);
+/* Splits, decodes and parses.  *in and *jws borrow from token, the thread and payload.  False: denied. */
+bool sz_jwt_open(struct sz_slice token, struct sz_jws *jws, struct sz_claims_in *in, struct sz_buf *payload,
+                 struct sz_verified *out);
+/* 0 with key_id set when the signature is good; otherwise the denial is in *out, or something broke. */
+int sz_jwt_signature(struct sz_issuer *issuer, const struct sz_jose *jose, const struct sz_jws *jws,
+                     struct sz_identity *id, struct sz_verified *out) SZ_MUST_CHECK;
+
 /* Fills the identity (all but generation, key and issuer ids) and the verdict: out->reason. */
 void sz_jwt_claims(const struct sz_claims_in *in, struct sz_identity *identity, struct sz_verified *out);
 

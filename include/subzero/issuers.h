@@ -67,6 +67,20 @@ struct sz_verified {
 int sz_jwt_verify(const struct sz_issuers *issuers, struct sz_slice token, struct sz_wall now,
                   struct sz_identity *identity, struct sz_verified *out) SZ_MUST_CHECK;
 
+#define SZ_LOGOUT_TEXT 255 /* bytes of `sub` and `sid`, as OpenID Connect bounds them */
+struct sz_logout {         /* what a logout token says */
+    char sub[SZ_LOGOUT_TEXT + 1], sid[SZ_LOGOUT_TEXT + 1];
+    size_t sub_n, sid_n; /* 0: absent; at least one is there */
+    int64_t iat, until;  /* unix seconds; until: when the token itself is over */
+    uint64_t jti;        /* stands for its `jti` */
+};
+/*
+ * A logout token (OpenID Connect Back-Channel Logout 1.0, 2.4 and 2.6) of an issuer that has backchannel_logout at
+ * `path`.  The verdict as sz_jwt_verify gives it, with missing_key where a fetch may help; *out with `allowed`.
+ */
+int sz_logout_verify(const struct sz_issuers *issuers, struct sz_slice path, struct sz_slice token, struct sz_wall now,
+                     struct sz_logout *out, struct sz_verified *verdict) SZ_MUST_CHECK;
+
 /*
  * Header and claims for people, NOT verified, several lines of ASCII.  -EINVAL: no JWT; *why.  Allocates; for the
  * command line.

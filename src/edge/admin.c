@@ -3,6 +3,7 @@
 
 #include "edge/admin_access.h"
 #include "edge/connection.h"
+#include "edge/logout.h"
 #include "edge/refuse.h"
 #include "edge/respond.h"
 #include "edge/revoking.h"
@@ -89,12 +90,22 @@ static void refuse(h2o_req_t *req, enum sz_reason reason, const char *why)
     sz_respond_problem(req, sz_reason_row(reason)->status, reason, why);
 }
 
+/* Where the configuration says that providers post logout tokens. */
+static const struct page *find_logout(const struct sz_admin_call *call, bool *path_known)
+{
+    static const struct page page = {"POST", NULL, SZ_ADMIN_OPEN, sz_logout_serve_admin};
+    *path_known = sz_logout_owns(call->server->current->conf, call->path);
+    return *path_known && method_fits(&page, call->head->method) ? &page : NULL;
+}
+
 static void dispatch(struct sz_admin_call *call, struct sz_conn *conn)
 {
     const struct sz_conf_admin *conf = &call->server->boot->conf->admin;
     const char *why = NULL;
     bool path_known;
     const struct page *page = find(call, &path_known);
+    if (!path_known)
+        page = find_logout(call, &path_known);
     enum sz_reason reason = sz_admin_access(conf, call->head, conn->peer, need_of(page, call), &why);
 
     if (reason != SZ_REASON_allowed)

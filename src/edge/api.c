@@ -3,6 +3,7 @@
 
 #include "edge/api_access.h"
 #include "edge/connection.h"
+#include "edge/logout.h"
 #include "edge/thread.h"
 
 enum { BODY_MAX = 256 * 1024 }; /* beyond it a body is no question; it is parsed on the loop */
@@ -11,6 +12,7 @@ static const struct sz_api_page pages[] = {
     {"POST", "/authz/check", NULL, SZ_API_KEY, "application/json", sz_api_check},
     {"POST", "/access/v1/evaluation", NULL, SZ_API_KEY, "application/json", sz_api_evaluation},
     {"POST", "/access/v1/evaluations", NULL, SZ_API_KEY, "application/json", sz_api_evaluations},
+    {"POST", NULL, sz_logout_owns, SZ_API_OPEN, "application/x-www-form-urlencoded", sz_logout_serve_api},
     {"GET", "/.well-known/authzen-configuration", NULL, SZ_API_OPEN, NULL, sz_api_discovery},
 };
 

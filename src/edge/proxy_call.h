@@ -24,7 +24,15 @@ struct sz_stream {
     struct sz_stream *next, **prev;             /* prev NULL: not listed */
     void (*on_drain)(struct sz_stream *stream); /* end in an orderly way, now or soon */
     void (*on_abort)(struct sz_stream *stream); /* the thread ends: close */
+    /* edge/stream_revoked.c */
+    void (*on_revoked)(struct sz_stream *stream);
+    struct sz_identity *identity; /* of whoever opened it; heap; NULL: nobody */
+    uint64_t token_name;
 };
+struct sz_exchange;
+/* Remembers who opened it: when that is revoked, on_revoked ends it. */
+void sz_stream_hold(struct sz_stream *stream, struct sz_exchange *x, void (*on_revoked)(struct sz_stream *stream));
+void sz_stream_release(struct sz_stream *stream);
 
 /* Bytes handed to h2o that the client has not taken yet.  In pools->in_flight, the longest without progress first. */
 struct sz_in_flight {

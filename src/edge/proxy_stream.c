@@ -71,6 +71,7 @@ void sz_call_watch_events(struct sz_proxy_call *call)
     call->stream.on_drain = on_end;
     call->stream.on_abort = on_end;
     sz_stream_link(call->pools, &call->stream);
+    sz_stream_hold(&call->stream, call->x, on_end);
     call->expiry.on_fire = on_expiry;
     if (until.us != SZ_NEVER.us)
         sz_timer_start(call->pools->loop, &call->expiry, until);
@@ -81,5 +82,6 @@ void sz_call_unwatch_events(struct sz_proxy_call *call)
     if (call->stream.prev == NULL)
         return;
     sz_stream_unlink(&call->stream);
+    sz_stream_release(&call->stream);
     sz_timer_cancel(call->pools->loop, &call->expiry);
 }

@@ -8,6 +8,7 @@
 
 #include "edge/globalconf.h"
 #include "edge/idempotency.h"
+#include "edge/logout.h"
 #include "edge/reload.h"
 #include "edge/tls.h"
 #include "subzero/log.h"
@@ -50,6 +51,7 @@ struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_sou
     sz_gate_adopt(&server->gate, snapshot);
     server->addresses = sz_addr_count_new();
     server->idempotency = sz_idempotency_new(SZ_IDEMPOTENT_MAX);
+    server->logouts = sz_logouts_new(server);
     server->reloader = sz_reloader_new(server);
     sz_globalconf_init(server);
     return server;
@@ -68,6 +70,7 @@ void sz_server_free(struct sz_server **serverp)
         sz_globalconf_fini(server);
         sz_reloader_free(&server->reloader);
         sz_idempotency_free(&server->idempotency);
+        sz_logouts_free(&server->logouts);
         sz_addr_count_free(&server->addresses);
         sz_gate_fini(&server->gate);
         sz_audit_close(&server->gate.audit); /* after everybody who records, before the configuration it reads */

@@ -21,6 +21,7 @@ struct sz_tls_set;
 struct sz_reloader;
 struct sz_revoking;
 struct sz_idempotency;
+struct sz_logouts;
 struct sz_cert_watch;
 struct sz_threat_store;
 
@@ -74,6 +75,7 @@ struct sz_server {
     struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
     struct sz_threat_store *threat_store;        /* the service thread's */
     struct sz_providers *providers;              /* the service thread's */
+    struct sz_logouts *logouts;                  /* edge/logout.c; the service thread's */
     struct sz_revoking *revoking;                /* edge/revoking.c */
     struct sz_idempotency *idempotency;          /* the service thread's */
     struct sz_followers *followers;              /* the service thread's: stores whose changes are followed */

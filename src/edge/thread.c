@@ -85,6 +85,7 @@ void sz_thread_fini(struct sz_edge_thread *thread)
     free(thread->acceptors);
     sz_timer_cancel(thread->loop, &thread->drained);
     sz_timer_cancel(thread->loop, &thread->sweep);
+    sz_timer_cancel(thread->loop, &thread->revoked);
     sz_tls_thread_fini(thread);
     if (thread->redis_cache == thread->redis)
         thread->redis_cache = NULL;

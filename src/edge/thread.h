@@ -38,7 +38,9 @@ struct sz_edge_thread {
     size_t connections;
     struct sz_timer drained; /* looks again whether the last connection has gone */
     bool draining;
-    struct sz_timer sweep; /* edge/sweep.c */
+    struct sz_timer sweep;   /* edge/sweep.c */
+    struct sz_timer revoked; /* edge/stream_revoked.c */
+    uint64_t revoked_seen;
     struct sz_tls_set *tls;
     struct sz_tls_retired *tls_retired; /* sets before it that a handshake may still need */
 

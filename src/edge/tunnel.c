@@ -4,7 +4,7 @@
  *
  *   client socket (h2o's, maybe TLS) ◀── down ──  tunnel  ── up ──▶ upstream connection (ours)
  *
- * It ends with the token (close frame 1008), with the drain or after the upstream's idle timeout without a byte (1001),
+ * It ends with the token or its revocation (close frame 1008), with the drain or after the upstream's idle timeout without a byte (1001),
  * or when either side ends.  A close frame of ours goes between two frames: what is under way in that direction is let
  * through to its end first, within the half second that closing takes at most.
  */
@@ -51,6 +51,7 @@ static struct sz_mono now_of(const struct tunnel *t)
 static void tunnel_free(struct tunnel *t)
 {
     sz_stream_unlink(&t->stream);
+    sz_stream_release(&t->stream);
     sz_timer_cancel(t->pools->loop, &t->timer);
     if (t->user.conn != NULL)
         sz_upconn_close(t->user.conn);
@@ -297,6 +298,11 @@ static void on_drain(struct sz_stream *stream)
     start_closing(SZ_CONTAINER(stream, struct tunnel, stream), SZ_CLOSE_GOING_AWAY);
 }
 
+static void on_revoked(struct sz_stream *stream)
+{
+    start_closing(SZ_CONTAINER(stream, struct tunnel, stream), SZ_CLOSE_POLICY);
+}
+
 static void on_abort(struct sz_stream *stream)
 {
     end(SZ_CONTAINER(stream, struct tunnel, stream));
@@ -335,6 +341,7 @@ void sz_tunnel_start(struct sz_proxy_call *call, size_t head_n)
     t->stream.on_drain = on_drain;
     t->stream.on_abort = on_abort;
     sz_stream_link(t->pools, &t->stream);
+    sz_stream_hold(&t->stream, call->x, on_revoked);
     t->timer.on_fire = on_timer;
     arm(t);
     sz_upconn_hand_over(call->user.conn, &t->user);
