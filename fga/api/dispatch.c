@@ -2,33 +2,35 @@
  * A call's way: who asks, what is asked, and where it is answered.  Checks are answered on the loop while they are
  * short; everything else goes to the pool, and what changes something to the writer.
  */
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "fga/api/durable.h"
 #include "fga/api/keys.h"
+#include "subzero/audit.h"
 
 /* On the loop: about a millisecond of walking, and bodies that are read in a fraction of that. */
 enum { LOOP_STEPS = 20000, LOOP_BODY = 16 << 10 };
 
 static const struct sz_ofga_endpoint endpoints[] = {
-    {"POST", "/stores/{s}/check", SZ_OFGA_LOOP, false, sz_ofga_check},
-    {"POST", "/stores/{s}/batch-check", SZ_OFGA_LOOP, false, sz_ofga_batch_check},
-    {"POST", "/stores/{s}/list-objects", SZ_OFGA_POOL, false, sz_ofga_list_objects},
-    {"POST", "/stores/{s}/streamed-list-objects", SZ_OFGA_POOL, false, sz_ofga_stream_objects},
-    {"POST", "/stores/{s}/list-users", SZ_OFGA_POOL, false, sz_ofga_list_users},
-    {"POST", "/stores/{s}/expand", SZ_OFGA_POOL, false, sz_ofga_expand},
-    {"POST", "/stores/{s}/read", SZ_OFGA_POOL, false, sz_ofga_read},
-    {"POST", "/stores/{s}/write", SZ_OFGA_WRITER, true, sz_ofga_write},
-    {"GET", "/stores/{s}/changes", SZ_OFGA_POOL, false, sz_ofga_changes},
-    {"POST", "/stores", SZ_OFGA_WRITER, true, sz_ofga_create_store},
-    {"GET", "/stores", SZ_OFGA_POOL, false, sz_ofga_list_stores},
-    {"GET", "/stores/{s}", SZ_OFGA_POOL, false, sz_ofga_get_store},
-    {"DELETE", "/stores/{s}", SZ_OFGA_WRITER, true, sz_ofga_delete_store},
-    {"POST", "/stores/{s}/authorization-models", SZ_OFGA_WRITER, true, sz_ofga_write_model},
-    {"GET", "/stores/{s}/authorization-models", SZ_OFGA_POOL, false, sz_ofga_read_models},
-    {"GET", "/stores/{s}/authorization-models/{m}", SZ_OFGA_POOL, false, sz_ofga_read_model},
-    {"GET", "/stores/{s}/assertions/{m}", SZ_OFGA_POOL, false, sz_ofga_read_assertions},
-    {"PUT", "/stores/{s}/assertions/{m}", SZ_OFGA_WRITER, true, sz_ofga_write_assertions},
+    {"POST", "/stores/{s}/check", SZ_OFGA_LOOP, false, sz_ofga_check, NULL},
+    {"POST", "/stores/{s}/batch-check", SZ_OFGA_LOOP, false, sz_ofga_batch_check, NULL},
+    {"POST", "/stores/{s}/list-objects", SZ_OFGA_POOL, false, sz_ofga_list_objects, NULL},
+    {"POST", "/stores/{s}/streamed-list-objects", SZ_OFGA_POOL, false, sz_ofga_stream_objects, NULL},
+    {"POST", "/stores/{s}/list-users", SZ_OFGA_POOL, false, sz_ofga_list_users, NULL},
+    {"POST", "/stores/{s}/expand", SZ_OFGA_POOL, false, sz_ofga_expand, NULL},
+    {"POST", "/stores/{s}/read", SZ_OFGA_POOL, false, sz_ofga_read, NULL},
+    {"POST", "/stores/{s}/write", SZ_OFGA_WRITER, true, sz_ofga_write, "write"},
+    {"GET", "/stores/{s}/changes", SZ_OFGA_POOL, false, sz_ofga_changes, NULL},
+    {"POST", "/stores", SZ_OFGA_WRITER, true, sz_ofga_create_store, "store.create"},
+    {"GET", "/stores", SZ_OFGA_POOL, false, sz_ofga_list_stores, NULL},
+    {"GET", "/stores/{s}", SZ_OFGA_POOL, false, sz_ofga_get_store, NULL},
+    {"DELETE", "/stores/{s}", SZ_OFGA_WRITER, true, sz_ofga_delete_store, "store.delete"},
+    {"POST", "/stores/{s}/authorization-models", SZ_OFGA_WRITER, true, sz_ofga_write_model, "model.write"},
+    {"GET", "/stores/{s}/authorization-models", SZ_OFGA_POOL, false, sz_ofga_read_models, NULL},
+    {"GET", "/stores/{s}/authorization-models/{m}", SZ_OFGA_POOL, false, sz_ofga_read_model, NULL},
+    {"GET", "/stores/{s}/assertions/{m}", SZ_OFGA_POOL, false, sz_ofga_read_assertions, NULL},
+    {"PUT", "/stores/{s}/assertions/{m}", SZ_OFGA_WRITER, true, sz_ofga_write_assertions, "assertions.write"},
 };
 
 /* Segment by segment; a pattern's {s} and {m} take what is there. */
@@ -124,12 +126,53 @@ const struct sz_fga_model *sz_ofga_model(struct sz_ofga *api, const void *object
     return model;
 }
 
+/* ---- the audit ---- */
+
+/* "POST /stores/{s}/write" is the action, {s} the object; who: the key's name. */
+void sz_ofga_record(struct sz_ofga *api)
+{
+    struct sz_audit_event e = {.kind = SZ_AUDIT_WRITE, .has_address = true, .address = api->peer};
+    char action[64];
+    if (api->hub->audit == NULL || !api->endpoint->writes)
+        return;
+    bool removes = sz_eq(sz_cstr(api->endpoint->method), SZ_S("DELETE"));
+    e.status = (uint16_t)api->status;
+    e.effect = api->status >= 300 ? SZ_EFFECT_REFUSED : removes ? SZ_EFFECT_DELETED : SZ_EFFECT_CREATED;
+    snprintf(action, sizeof(action), "fga.%s", api->endpoint->action);
+    e.text[SZ_AUDIT_METHOD] = sz_cstr(api->endpoint->method);
+    e.text[SZ_AUDIT_ACTION] = sz_cstr(action);
+    e.text[SZ_AUDIT_CLIENT] = api->key_name;
+    e.text[SZ_AUDIT_OBJECT] = api->store_id;
+    e.text[SZ_AUDIT_RESULT] = api->status >= 300 ? SZ_S("refused") : SZ_S("ok");
+    if (api->detail.n > 0)
+        e.text[SZ_AUDIT_DETAIL] = sz_buf_slice(&api->detail);
+    (void)sz_audit_note(api->hub->audit, &e); /* a full queue counts its own losses */
+}
+
+struct audit_change {
+    struct sz_fga_hub *hub;
+    struct sz_audit *audit;
+};
+
+static void change_audit(void *arg)
+{
+    struct audit_change *c = arg;
+    c->hub->audit = c->audit;
+}
+
+void sz_fga_hub_audit(struct sz_fga_hub *hub, struct sz_audit *audit)
+{
+    struct audit_change c = {hub, audit};
+    sz_hub_on_writer(hub, change_audit, &c);
+}
+
 /* ---- on a thread ---- */
 
 static void fini(struct sz_ofga *api)
 {
     sz_hub_store_unref(api->store);
     sz_buf_fini(&api->out);
+    sz_buf_fini(&api->detail);
     sz_arena_fini(&api->arena);
 }
 
@@ -139,8 +182,10 @@ static bool run(struct sz_errand *e)
     api->steps = sz_hub_steps_until(api->hub, api->deadline);
     if (api->steps == 0 || api->endpoint->serve(api) == SZ_OFGA_LATER)
         sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
-    if (!api->hold)
+    if (!api->hold) {
+        sz_ofga_record(api);
         return true;
+    }
     *api->hub->held_last = api;
     api->hub->held_last = &api->next_held;
     return false;
@@ -176,7 +221,7 @@ static struct sz_ofga *to_heap(const struct sz_ofga *from)
     sz_arena_init(&api->arena);
     struct sz_pool *pool = &api->arena.pool;
     api->store = NULL;
-    api->out = (struct sz_buf){0};
+    api->out = api->detail = (struct sz_buf){0};
     api->store_id = sz_pool_dup(pool, from->store_id);
     api->model_id = sz_pool_dup(pool, from->model_id);
     api->query = sz_pool_dup(pool, from->query);
@@ -223,6 +268,8 @@ int sz_fga_api_start(struct sz_fga_hub *hub, struct sz_loop *loop, const struct 
         bool here = api.endpoint->where == SZ_OFGA_LOOP && call->body.n <= LOOP_BODY;
         if (!here || api.endpoint->serve(&api) == SZ_OFGA_LATER)
             answered = send_off(&api, loop);
+    } else if (found && api.status == 403) {
+        sz_ofga_record(&api);
     }
     if (answered != 0)
         hand_over(&api, reply);

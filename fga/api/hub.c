@@ -17,6 +17,7 @@ void sz_hub_settle(struct sz_ofga *api, bool synced)
         sz_engine_publish(api->store->engine);
     else
         sz_ofga_fail(api, 4000, "the write could not be made durable");
+    sz_ofga_record(api);
 }
 
 /*

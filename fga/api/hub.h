@@ -56,6 +56,7 @@ struct sz_fga_hub {
     size_t n_stores, cap_stores;
     /* the writer's, or of the thread that opens the hub */
     char last_id[SZ_ULID + 1];
+    struct sz_audit *audit;            /* NULL: off */
     struct sz_journal *journal;        /* NULL: stores live in memory */
     uint64_t changes, shorten_at;      /* in the log; how many it may have before it is looked at */
     struct sz_ofga *held, **held_last; /* written, to be answered when it is synced */
@@ -111,7 +112,10 @@ struct sz_ofga {
     struct sz_fga_reply *asker;
     const struct sz_ofga_endpoint *endpoint;
     struct sz_slice store_id, model_id, query, body;
-    struct sz_slice key_name; /* of the key that was shown; for the audit */
+    /* for the audit */
+    struct sz_slice key_name; /* of the key that was shown */
+    struct sz_addr peer;
+    struct sz_buf detail; /* what was changed */
     struct sz_mono deadline;
     uint64_t steps; /* may be spent here; a call that needs more says SZ_OFGA_LATER */
     bool on_loop;
@@ -138,6 +142,7 @@ struct sz_ofga_endpoint {
     enum sz_ofga_where where;
     bool writes; /* needs a key that may write */
     sz_ofga_fn *serve;
+    const char *action; /* of the audit; NULL: it changes nothing */
 };
 
 sz_ofga_fn sz_ofga_create_store, sz_ofga_list_stores, sz_ofga_get_store, sz_ofga_delete_store;
@@ -186,6 +191,8 @@ bool sz_ofga_token(struct sz_ofga *api, struct sz_slice text, struct sz_slice *o
 
 /* ---- what calls begin with (dispatch.c) ---- */
 
+/* A change, made or refused, to the audit; nothing for calls that change nothing.  Any thread. */
+void sz_ofga_record(struct sz_ofga *api);
 /* A write that was held: readers see it, or it is answered as a failure and none ever does. */
 void sz_hub_settle(struct sz_ofga *api, bool synced);
 /* The whole call on this thread, whatever it is, within a loop's steps: where there are no loops. */

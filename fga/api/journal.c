@@ -150,7 +150,7 @@ static int replay(struct sz_journal *j, const uint8_t *file, uint64_t size, sz_r
 
 static int check_file_head(const struct sz_journal *j, const uint8_t *file, uint64_t size, struct sz_text *why)
 {
-    if (size < FILE_HEAD || memcmp(file, file_magic, sizeof(file_magic)) != 0) {
+    if (size < FILE_HEAD || !sz_eq(sz_slice(file, sizeof(file_magic)), sz_slice(file_magic, sizeof(file_magic)))) {
         sz_text_set(why, "%s/" SZ_JOURNAL_FILE ": offset 0: this is no log of stores", j->path);
         return -EINVAL;
     }

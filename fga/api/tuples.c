@@ -38,6 +38,17 @@ static bool read_half(struct sz_ofga *api, const void *object, const char *name,
     return sz_ofga_keys(api, list, OPERATIONS_MAX, &out->keys, &out->n);
 }
 
+/* What an auditor wants to know; the record cuts what is beyond its bound. */
+static void describe(struct sz_buf *out, const struct half *writes, const struct half *deletes)
+{
+    out->limit = 1024;
+    for (size_t i = 0; i < deletes->n + writes->n && !out->overflow; i++) {
+        const struct sz_tuple_key *k = i < deletes->n ? &deletes->keys[i] : &writes->keys[i - deletes->n];
+        sz_buf_printf(out, "%s%c%.*s#%.*s@%.*s", i > 0 ? " " : "", i < deletes->n ? '-' : '+', SZ_FMT(k->object),
+                      SZ_FMT(k->relation), SZ_FMT(k->user));
+    }
+}
+
 static enum sz_ofga_step write_tuples(struct sz_ofga *api, const void *object)
 {
     struct half writes, deletes;
@@ -45,6 +56,7 @@ static enum sz_ofga_step write_tuples(struct sz_ofga *api, const void *object)
     if (!sz_ofga_store(api) || !read_half(api, object, "writes", "on_duplicate", &writes) ||
         !read_half(api, object, "deletes", "on_missing", &deletes))
         return SZ_OFGA_DONE;
+    describe(&api->detail, &writes, &deletes);
     /* Deletes need no model: what an older one left behind can go. */
     const struct sz_fga_model *model = NULL;
     if (writes.n > 0 && (model = sz_ofga_model(api, object)) == NULL)

@@ -8,8 +8,10 @@
 #ifndef SUBZERO_FGA_API_H
 #define SUBZERO_FGA_API_H
 
+#include "subzero/addr.h"
 #include "subzero/fga.h"
 
+struct sz_audit;
 struct sz_fga_hub;
 struct sz_fga_keys;
 struct sz_fga_seed;
@@ -29,6 +31,12 @@ void sz_fga_hub_free(struct sz_fga_hub **hub);
  * anything is asked.  Blocking.  -EINVAL: *why, with file and offset where the log is damaged.
  */
 int sz_fga_hub_open(struct sz_fga_hub *hub, const char *state_dir, struct sz_text *why) SZ_MUST_CHECK;
+
+/*
+ * Where changes over the API are recorded: by key, address, what and the outcome; NULL: nowhere.  Ordered with what the
+ * writer does: when it returns, the one before is used no more.  Not a loop thread.
+ */
+void sz_fga_hub_audit(struct sz_fga_hub *hub, struct sz_audit *audit);
 
 /*
  * The store that routes ask where `fga.listen` is on: its id and name.  `fga.model` and `fga.tuples` are put into it,
@@ -69,6 +77,7 @@ struct sz_fga_call {                /* all of it may go when the start has retur
     struct sz_slice method, target; /* target: path and query */
     struct sz_slice authorization;  /* the header's value, SZ_NONE: none */
     struct sz_slice body;
+    struct sz_addr peer;            /* for the audit */
     const struct sz_fga_keys *keys; /* NULL: none are needed (a loopback listener) */
 };
 

@@ -188,6 +188,8 @@ static int open_stores(struct serve *s, struct sz_snapshot *snapshot, struct sz_
     sz_mistakes_fini(&mistakes);
     if (rc != 0)
         sz_text_set(why, "the stores cannot be filled: see the mistake above");
+    else
+        sz_fga_hub_audit(s->fga, s->server->gate.audit);
     return rc;
 }
 

@@ -98,6 +98,7 @@ static void on_reply(struct sz_fga_reply *reply)
 static void start(struct fga_call *c)
 {
     struct sz_edge_thread *thread = c->thread;
+    c->call.peer = c->conn->peer;
     c->call.keys = sz_worker_snapshot(&thread->worker)->fga_keys;
     c->reply.on_done = on_reply;
     c->in_flight =

@@ -228,6 +228,8 @@ static void end(struct sz_server *server)
         free(server->threads[i]);
     }
     free(server->threads);
+    if (server->boot->conf->fga.listen != NULL)
+        sz_fga_hub_audit(server->fga, NULL);
     sz_cert_watch_end(server);
     sz_revoking_stop(server);
     sz_timer_cancel(server->service->loop, &service.hard_end);

@@ -335,6 +335,28 @@ Test(fga_api, routes_ask_the_store_that_the_api_writes, .fini = teardown, .timeo
     free(bob);
 }
 
+Test(fga_api, changes_go_on_record, .fini = teardown, .timeout = 60)
+{
+    struct http1_response r = {0};
+    char *records = NULL;
+    scratch_write("keys", SZ_S("read " READER " dashboards\nwrite " WRITER " billing\n"));
+    cr_assert(gateway_start(&g, HEAD "audit: {path: \"{dir}/audit\"}\n" KEYED PUBLIC, 9));
+    make_store(WRITER);
+    cr_expect_eq(ask(WRITER, "POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:a")) "}", &r), 200);
+    cr_expect_eq(ask(READER, "POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:b")) "}", &r), 403);
+    for (int i = 0; i < 50 && (records == NULL || strstr(records, "\"dashboards\"") == NULL); i++) {
+        free(records);
+        usleep(50000);
+        records = gateway_admin(&g, "/audit");
+    }
+    cr_expect(strstr(records, "\"fga.store.create\"") != NULL && strstr(records, "\"fga.model.write\"") != NULL);
+    cr_expect(strstr(records, "+doc:1#viewer@user:a") != NULL && strstr(records, "\"billing\"") != NULL, "%s", records);
+    cr_expect(strstr(records, "\"dashboards\"") != NULL, "the refusal, too: %s", records);
+    cr_expect(strstr(records, WRITER) == NULL, "no key is ever written down");
+    free(records);
+    http1_response_fini(&r);
+}
+
 #define STATE "state_dir: \"{dir}/state\"\n"
 
 /* Writes users from `from` on, one call each, until the gateway is gone: how many were acknowledged. */
