@@ -11,7 +11,7 @@
 #include "fake/load.h"
 #include "fake/redis.h"
 
-enum { TIMEOUT_MS = 100, MARGIN_MS = 900 /* of a machine that does other things, too */ };
+enum { TIMEOUT_MS = 100, MARGIN_MS = 3000 /* of a machine that does other things, too */ };
 
 static struct gateway gw;
 static struct redis_server server;
@@ -113,7 +113,9 @@ static void expect_all_answered(void)
     cr_expect_gt(load.ok, 500);
     cr_expect(load.refused == 0 && load.lost == 0 && load.unconnected == 0, "%lu ok, %lu refused, %lu lost", load.ok,
               load.refused, load.lost);
-    uint32_t longest = load_percentile(&load, 100);
+    /* The longest of all is as long as the machine stood still for others; one in a thousand is not. */
+    uint32_t most = load_percentile(&load, 99.9), longest = load_percentile(&load, 100);
+    cr_expect_lt(most, (TIMEOUT_MS + 200) * 1000, "%u us", most);
     cr_expect_lt(longest, (TIMEOUT_MS + MARGIN_MS) * 1000, "%u us", longest);
 }
 
