@@ -29,13 +29,25 @@ static const char yaml[] =
     "    model\n"
     "      schema 1.1\n"
     "    type user\n"
+    "    type group\n"
+    "      relations\n"
+    "        define member: [user]\n"
+    "    type folder\n"
+    "      relations\n"
+    "        define parent: [folder]\n"
+    "        define viewer: [user, group#member] or viewer from parent\n"
     "    type document\n"
     "      relations\n"
+    "        define parent: [folder]\n"
     "        define owner: [user]\n"
-    "        define viewer: [user] or owner\n"
+    "        define viewer: [user] or owner or viewer from parent\n"
     "  tuples: |\n"
     "    - {user: \"user:alice\", relation: viewer, object: \"document:roadmap\"}\n"
     "    - {user: \"user:bob\", relation: owner, object: \"document:budget\"}\n"
+    "    - {user: \"user:carol\", relation: member, object: \"group:engineering\"}\n"
+    "    - {user: \"group:engineering#member\", relation: viewer, object: \"folder:engineering\"}\n"
+    "    - {user: \"folder:engineering\", relation: parent, object: \"folder:specs\"}\n"
+    "    - {user: \"folder:specs\", relation: parent, object: \"document:api\"}\n"
     "upstreams:\n"
     "  echo:\n"
     "    urls: [\"http://127.0.0.1:%u\"]\n"
@@ -47,7 +59,12 @@ static const char yaml[] =
     "  - id: documents.read\n"
     "    match: {methods: [GET], path: \"/documents/{id}\"}\n"
     "    auth: {issuers: [demo], scopes: [\"read:documents\"]}\n"
-    "    authorize: {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.id}\"}\n"
+    "    authorize:\n"
+    "      user: \"user:{claims.sub}\"\n"
+    "      relation: viewer\n"
+    "      object: \"document:{path.id}\"\n"
+    "      contextual_tuples:\n"
+    "        - {user: \"user:{claims.sub}\", relation: member, object: \"group:{claims.groups[]}\"}\n"
     "    upstream: echo\n";
 
 static const char text[] =
@@ -60,10 +77,18 @@ static const char text[] =
     "  ALICE=$(%s token mint --demo --sub alice --scope \"read:documents\")\n"
     "  BOB=$(%s token mint --demo --sub bob --scope \"read:documents\")\n"
     "  NONE=$(%s token mint --demo --sub alice)\n"
+    "  CAROL=$(%s token mint --demo --sub carol --scope \"read:documents\")\n"
+    "  DAVE=$(%s token mint --demo --sub dave --scope \"read:documents\" --claim 'groups=[\"engineering\"]')\n"
     "\n"
     "  curl -i -H \"Authorization: Bearer $ALICE\" http://%s/documents/roadmap   # 200, alice is a viewer\n"
     "  curl -i -H \"Authorization: Bearer $BOB\" http://%s/documents/roadmap     # 403 not_permitted\n"
     "  curl -i -H \"Authorization: Bearer $NONE\" http://%s/documents/roadmap    # 403 insufficient_scope\n"
+    "\n"
+    "The document 'api' lies in the folder specs, that one in engineering, whose viewers are the group's members:\n"
+    "\n"
+    "  curl -i -H \"Authorization: Bearer $CAROL\" http://%s/documents/api       # 200, carol is a member\n"
+    "  curl -i -H \"Authorization: Bearer $DAVE\" http://%s/documents/api        # 200, dave's token says he is\n"
+    "  curl -i -H \"Authorization: Bearer $ALICE\" http://%s/documents/api       # 403 not_permitted\n"
     "\n";
 
 static int load_key(struct sz_demo *demo, struct sz_text *why)
@@ -167,7 +192,7 @@ void sz_demo_explain(const struct sz_demo *demo)
         n = snprintf(self, sizeof(self), "subzero");
     self[n] = '\0';
     const char *at = demo->address;
-    printf(text, at, demo->admin, at, at, self, self, self, at, at, at);
+    printf(text, at, demo->admin, at, at, self, self, self, self, self, at, at, at, at, at, at);
     fflush(stdout);
 }
 

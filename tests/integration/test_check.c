@@ -99,15 +99,48 @@ Test(check, what_the_files_hold)
     scratch_remove();
 }
 
-Test(check, the_example_is_good)
+#define EXAMPLE(name) SZ_SOURCE_DIR "/deploy/examples/" name
+
+Test(check, the_examples_are_good)
 {
     char *out;
-    cr_expect_eq(run(&out, "check", "-c",
-                     SZ_SOURCE_DIR "/"
-                                   "deploy/examples/subzero.yaml",
-                     NULL),
-                 0, "%s", out);
+    cr_expect_eq(run(&out, "check", "-c", EXAMPLE("subzero.yaml"), NULL), 0, "%s", out);
     free(out);
+    cr_expect_eq(run(&out, "check", "-c", EXAMPLE("documents.yaml"), NULL), 0, "%s", out);
+    free(out);
+    cr_expect_eq(run(&out, "fga", "test", EXAMPLE("documents.fga.yaml"), NULL), 0, "%s", out);
+    free(out);
+}
+
+/* What a dump says reads back as the same: values of conditions with their types, tuples, consistency. */
+Test(config, dump_keeps_what_a_check_brings)
+{
+    char *first, *second;
+    struct sz_buf yaml = {0};
+    sz_buf_printf(
+        &yaml,
+        "listen:\n  - {address: \"127.0.0.1:1\"}\n"
+        "fga: {model: \"%s/documents.fga\"}\n"
+        "issuers:\n  a: {issuer: x, audiences: [a], jwks_file: \"%s/jwks.json\"}\n"
+        "upstreams:\n  up: {urls: [\"http://127.0.0.1:1\"]}\n"
+        "routes:\n  - id: r\n    match: {path: /r}\n    auth: {issuers: [a]}\n    upstream: up\n"
+        "    authorize:\n      user: \"user:{claims.sub}\"\n      relation: can_view\n      object: \"document:x\"\n"
+        "      context: {n: 5, neg: -0.5, yes: true, text: \"5\", word: true-ish, claim: \"{claims.level}\"}\n"
+        "      contextual_tuples: [{user: \"user:{claims.sub}\", relation: member, object: \"group:{claims.g[]}\"}]\n"
+        "      consistency: higher_consistency\n",
+        EXAMPLE(""), EXAMPLE(""));
+    const char *file = scratch_write("brings.yaml", sz_buf_slice(&yaml));
+    cr_assert_eq(run(&first, "config", "dump", "-c", file), 0, "%s", first);
+    cr_expect(strstr(first, "\"n\": 5\n") != NULL && strstr(first, "\"neg\": -0.5\n") != NULL &&
+                  strstr(first, "\"yes\": true\n") != NULL && strstr(first, "\"text\": \"5\"\n") != NULL,
+              "%s", first);
+    file = scratch_write("brings2.yaml", sz_cstr(first));
+    cr_assert_eq(run(&second, "config", "dump", "-c", file), 0, "%s", second);
+    cr_expect_str_eq(first, second);
+    free(first);
+    free(second);
+    sz_buf_fini(&yaml);
+    scratch_remove();
 }
 
 Test(config, dump_is_a_configuration)

@@ -128,6 +128,29 @@ Test(demo, with_redis, .init = setup_redis, .fini = teardown_redis, .timeout = 6
     free(log);
 }
 
+/* A group's folder, a folder in it, a document in that one: nobody was given the document itself. */
+Test(demo, access_is_inherited_through_folders_and_groups, .init = setup, .fini = teardown, .timeout = 60)
+{
+    char buf[16384], carol[2048], dave[2048], alice[2048];
+    struct proc p;
+    size_t n;
+    const char *argv[] = {SZ_BINARY, "token",   "mint",           "--demo",  "--sub",
+                          "dave",    "--scope", "read:documents", "--claim", "groups=[\"engineering\"]",
+                          NULL};
+    mint("carol", "carol", "read:documents", carol, sizeof(carol));
+    mint("alice", "alice", "read:documents", alice, sizeof(alice));
+    cr_assert_eq(proc_run(&p, "dave", 10, argv), 0);
+    char *text = file_read(p.log, &n);
+    snprintf(dave, sizeof(dave), "%.*s", (int)strcspn(text, "\n"), text);
+    free(text);
+    for (int hit = 0; hit < 2; hit++) {
+        cr_expect_eq(ask("/documents/api", carol, buf, sizeof(buf)), 200, "%s", buf);
+        cr_expect_eq(ask("/documents/api", dave, buf, sizeof(buf)), 200, "%s", buf);
+        cr_expect_eq(ask("/documents/api", alice, buf, sizeof(buf)), 403, "%s", buf);
+        cr_expect_eq(ask("/documents/roadmap", dave, buf, sizeof(buf)), 403, "%s", buf);
+    }
+}
+
 static uid_t owner_of(pid_t pid)
 {
     char path[64];
