@@ -121,6 +121,37 @@ uint64_t sz_issuer_key_name(const struct sz_issuers *issuers, unsigned issuer_id
     return name;
 }
 
+bool sz_issuer_key_thumbprint(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id, uint8_t out[32])
+{
+    int index = sz_issuer_index(issuers, issuer_id);
+    bool found = false;
+    if (index < 0)
+        return false;
+    struct sz_jwks *keys = sz_key_slot_keys(issuers->v[index].slot);
+    for (size_t i = 0; i < keys->n && !found; i++) {
+        found = keys->keys[i].id == key_id;
+        if (found)
+            memcpy(out, keys->keys[i].thumbprint, 32);
+    }
+    sz_jwks_unref(&keys);
+    return found;
+}
+
+uint32_t sz_issuer_key_by_thumbprint(const struct sz_issuers *issuers, unsigned issuer_id, const uint8_t thumbprint[32])
+{
+    int index = sz_issuer_index(issuers, issuer_id);
+    uint32_t id = 0;
+    if (index < 0)
+        return 0;
+    struct sz_jwks *keys = sz_key_slot_keys(issuers->v[index].slot);
+    for (size_t i = 0; i < keys->n && id == 0; i++) {
+        if (sz_eq(sz_slice(keys->keys[i].thumbprint, 32), sz_slice(thumbprint, 32)))
+            id = keys->keys[i].id;
+    }
+    sz_jwks_unref(&keys);
+    return id;
+}
+
 bool sz_issuers_usable(const struct sz_issuers *issuers)
 {
     for (size_t i = 0; i < issuers->n; i++) {

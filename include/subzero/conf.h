@@ -191,6 +191,13 @@ struct sz_conf_cache {
     struct sz_span ttl, ttl_opaque, ttl_degraded;
     uint32_t negative_capacity;
     struct sz_span negative_ttl;
+    struct {                              /* in Redis; see subzero/l2.h */
+        struct sz_span ttl;               /* 0: off */
+        struct sz_span lease;             /* 0: none */
+        bool jwt;                         /* also what was verified here */
+        const struct sz_slice *seal_keys; /* none: from redis.key_file */
+        size_t seal_keys_n;
+    } l2;
     struct {
         uint32_t capacity; /* 0: none are kept */
         struct sz_span ttl, negative_ttl;

@@ -32,6 +32,11 @@ int sz_issuer_index(const struct sz_issuers *issuers, unsigned id);
 bool sz_issuer_key_alive(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id);
 /* What a revocation of that key's `kid` is known by: sz_revocation_name; 0: it has none, or is gone. */
 uint64_t sz_issuer_key_name(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id);
+/* Its RFC 7638 thumbprint, the same on every instance.  False: it is gone.  And back: 0 when the issuer has no such
+ * key. */
+bool sz_issuer_key_thumbprint(const struct sz_issuers *issuers, unsigned issuer_id, uint32_t key_id, uint8_t out[32]);
+uint32_t sz_issuer_key_by_thumbprint(const struct sz_issuers *issuers, unsigned issuer_id,
+                                     const uint8_t thumbprint[32]);
 /* True when at least one issuer has a usable key (readiness). */
 bool sz_issuers_usable(const struct sz_issuers *issuers);
 

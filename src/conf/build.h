@@ -37,6 +37,7 @@ void sz_build_admin(struct sz_builder *b);
 void sz_build_process(struct sz_builder *b); /* workers, user, trusted_proxies, limits, cache, log, assertion */
 /* Any section that names a server: everything but the fleet's key. */
 void sz_build_redis_server(struct sz_builder *b, const struct sz_raw_redis *raw, struct sz_conf_redis *out);
+void sz_build_l2(struct sz_builder *b);
 void sz_build_redis(struct sz_builder *b); /* after the process: it counts the workers */
 void sz_build_audit(struct sz_builder *b);
 void sz_build_fga_listen(struct sz_builder *b);

@@ -38,6 +38,7 @@ static void build(struct sz_loader *l, const struct sz_raw_conf *raw, struct sz_
         .l = l, .raw = raw, .conf = conf, .scopes = {.max = SZ_SCOPES_MAX}, .claims = {.max = SZ_CLAIMS_MAX}};
     sz_build_process(&b);
     sz_build_redis(&b);
+    sz_build_l2(&b);
     sz_build_fga(&b);
     sz_build_audit(&b);
     sz_build_listeners(&b);

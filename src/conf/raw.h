@@ -99,11 +99,6 @@ struct sz_raw_cache_decisions {
     uint32_t capacity;
     struct sz_span ttl, negative_ttl;
 };
-struct sz_raw_cache {
-    struct sz_raw_head head;
-    struct sz_raw_cache_l1 l1, negative;
-    struct sz_raw_cache_decisions decisions;
-};
 struct sz_raw_redis {
     struct sz_raw_head head;
     struct sz_slice url, username, ca_file;
@@ -112,6 +107,19 @@ struct sz_raw_redis {
     uint32_t max_connections;
     struct sz_span timeout;
     struct sz_raw_breaker breaker;
+};
+struct sz_raw_cache_l2 {
+    struct sz_raw_head head;
+    struct sz_span ttl, lease;
+    bool jwt;
+    struct sz_raw_secret seal_keys;
+    struct sz_raw_redis redis;
+};
+struct sz_raw_cache {
+    struct sz_raw_head head;
+    struct sz_raw_cache_l2 l2;
+    struct sz_raw_cache_l1 l1, negative;
+    struct sz_raw_cache_decisions decisions;
 };
 struct sz_raw_http {
     struct sz_raw_head head;

@@ -317,17 +317,6 @@ static const struct sz_field decisions_fields[] = {
 static const struct sz_object decisions_object = {"cache.decisions", sizeof(ROW_AT), decisions_fields};
 #undef ROW_AT
 
-#define ROW_AT struct sz_raw_cache
-static const struct sz_field cache_fields[] = {
-    OBJECT("l1", l1, 0, l1_object, "verified tokens, in the process"),
-    OBJECT("negative", negative, 0, negative_object, "rejected tokens, in the process"),
-    LATER("l2", "verified tokens in Redis"),
-    OBJECT("decisions", decisions, 0, decisions_object,
-           "answers about relations, in the process; what the embedded engine answers within 32 steps is not kept"),
-    END};
-static const struct sz_object cache_object = {"cache", sizeof(ROW_AT), cache_fields};
-#undef ROW_AT
-
 #define ROW_AT struct sz_raw_breaker
 static const struct sz_field redis_breaker_fields[] = {
     COUNT("failures", out.failures, 0, "5", 1, 1000, "failed commands in a row after which it is not asked any more"),
@@ -335,26 +324,59 @@ static const struct sz_field redis_breaker_fields[] = {
 static const struct sz_object redis_breaker_object = {"redis.breaker", sizeof(ROW_AT), redis_breaker_fields};
 #undef ROW_AT
 
+/* A server, and how it is asked: the one for everything, and one of its own for the cache. */
+#define REDIS_WHERE                                                                                                    \
+    TEXT("url", url, SZ_FIELD_LOGIN, NULL,                                                                             \
+         "`redis://host:6379/0`, `rediss://` for TLS, or `unix:///path?db=0`; `user:password@` may stand before the "  \
+         "host"),                                                                                                      \
+        TEXTS("cluster", cluster, 0, 32,                                                                               \
+              "instead of `url`, a Redis Cluster: some of its nodes, as `redis://host:port` or `rediss://host:port`"), \
+        TEXT("username", username, 0, NULL, "the ACL user; by default Redis's own default user"),                      \
+        SECRET("password_file", password, 0, "file with the password")
+#define REDIS_HOW                                                                                                      \
+    COUNT("max_connections", max_connections, 0, NULL, 1, 100000,                                                      \
+          "connections of the whole process (to each node of a cluster), at least one for each thread; by default 8, " \
+          "or "                                                                                                        \
+          "`workers` and two"),                                                                                        \
+        SPAN("timeout", timeout, 0, "20ms", MS(1), SEC(10), "longest time of one command"),                            \
+        FILE_("ca_file", ca_file, 0, "PEM file: who signs the server's certificate; by default the system's store"),   \
+        OBJECT("breaker", breaker, 0, redis_breaker_object, "when it counts as down, for each use by itself")
 #define ROW_AT struct sz_raw_redis
 static const struct sz_field redis_fields[] = {
-    TEXT("url", url, SZ_FIELD_LOGIN, NULL,
-         "`redis://host:6379/0`, `rediss://` for TLS, or `unix:///path?db=0`; `user:password@` may stand before the "
-         "host"),
-    TEXTS("cluster", cluster, 0, 32,
-          "instead of `url`, a Redis Cluster: some of its nodes, as `redis://host:port` or `rediss://host:port`"),
-    TEXT("username", username, 0, NULL, "the ACL user; by default Redis's own default user"),
-    SECRET("password_file", password, 0, "file with the password"),
+    REDIS_WHERE,
     SECRET("key_file", key, REQUIRED,
            "the key of all instances that share this Redis, 32 bytes in base64 (`subzero key new`): names and seals"),
-    COUNT(
-        "max_connections", max_connections, 0, NULL, 1, 100000,
-        "connections of the whole process (to each node of a cluster), at least one for each thread; by default 8, or "
-        "`workers` and two"),
-    SPAN("timeout", timeout, 0, "20ms", MS(1), SEC(10), "longest time of one command"),
-    FILE_("ca_file", ca_file, 0, "PEM file: who signs the server's certificate; by default the system's store"),
-    OBJECT("breaker", breaker, 0, redis_breaker_object, "when it counts as down, for each use by itself"),
-    END};
+    REDIS_HOW, END};
 static const struct sz_object redis_object = {"redis", sizeof(ROW_AT), redis_fields};
+static const struct sz_field redis_cache_fields[] = {REDIS_WHERE, REDIS_HOW, END};
+static const struct sz_object redis_cache_object = {"cache.l2.redis", sizeof(ROW_AT), redis_cache_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_cache_l2
+static const struct sz_field l2_fields[] = {
+    SPAN("ttl", ttl, RESTART, "5m", 0, SEC(86400),
+         "how long a fact is kept in Redis, never beyond the token's own expiry; 0s: L2 is off.  What a provider said "
+         "about an opaque token is believed for so long, unless it is revoked here"),
+    BOOL("jwt", jwt, "false", "keep verified JWTs too; checking a signature is mostly cheaper than asking Redis"),
+    SPAN("lease", lease, RESTART, "0s", 0, SEC(60),
+         "of all instances that miss a fact one asks its provider, and holds a lease of this time; 0s: each asks"),
+    SECRET("seal_keys_file", seal_keys, RESTART,
+           "keys that seal, in base64, one a line: the first seals, all open; without it `redis.key_file` does"),
+    OBJECT("redis", redis, OPTIONAL | RESTART, redis_cache_object,
+           "a server for the cache alone, which may evict; by default `redis` does it too"),
+    END};
+static const struct sz_object l2_object = {"cache.l2", sizeof(ROW_AT), l2_fields};
+#undef ROW_AT
+
+#define ROW_AT struct sz_raw_cache
+static const struct sz_field cache_fields[] = {
+    OBJECT("l1", l1, 0, l1_object, "verified tokens, in the process"),
+    OBJECT("negative", negative, 0, negative_object, "rejected tokens, in the process"),
+    OBJECT("l2", l2, SZ_FIELD_BLANK, l2_object, "facts in Redis, sealed; on where `redis` is configured"),
+    OBJECT("decisions", decisions, 0, decisions_object,
+           "answers about relations, in the process; what the embedded engine answers within 32 steps is not kept"),
+    END};
+static const struct sz_object cache_object = {"cache", sizeof(ROW_AT), cache_fields};
 #undef ROW_AT
 
 static const struct sz_choice revocation_failures[] = {{"open", 0, false}, {"closed", 1, false}, {NULL, 0, false}};

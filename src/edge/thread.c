@@ -87,6 +87,7 @@ void sz_thread_fini(struct sz_edge_thread *thread)
     sz_timer_cancel(thread->loop, &thread->sweep);
     sz_timer_cancel(thread->loop, &thread->revoked);
     sz_tls_thread_fini(thread);
+    thread->worker.redis_cache = thread->worker.redis = NULL; /* what ends with them starts nothing there any more */
     if (thread->redis_cache == thread->redis)
         thread->redis_cache = NULL;
     sz_redis_free(&thread->redis_cache);

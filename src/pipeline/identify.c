@@ -4,12 +4,15 @@
  *   find the token ▸ L1 ▸ (rejected before?) ▸ verify now or queued ▸ fill L1 ▸ judge
  *                                                │    ▲
  *                                   a key missing └────┘ fetched: waited for (identify_wait.c)
- *   an opaque token ▸ whose? ▸ L1 ▸ (rejected before?) ▸ its provider is asked (identify_ask.c) ▸ judge
+ *   an opaque token ▸ whose? ▸ L1 ▸ (rejected before?) ▸ L2, then its provider is asked (identify_ask.c) ▸ judge
+ *
+ * JWTs look into L2 only where the configuration says so.
  *
  * The cache holds the fact; what this route makes of it is judged on every request, hit or miss.
  */
 #include "pipeline/identify.h"
 #include "pipeline/credential.h"
+#include "pipeline/identify_l2.h"
 #include "pipeline/revoked.h"
 #include "pipeline/stages.h"
 #include "pipeline/threat.h"
@@ -135,6 +138,12 @@ static enum sz_step ask_if_accepted(struct sz_txn *txn, int issuer)
     return sz_refuse(txn, SZ_REASON_wrong_issuer);
 }
 
+/* Whether JWTs are shared through Redis: an option, since checking a signature is mostly cheaper. */
+static bool asks_l2(const struct sz_txn *txn)
+{
+    return txn->worker->gate->l2 != NULL && txn->snapshot->conf->cache.l2.jwt && txn->worker->redis_cache != NULL;
+}
+
 /* Revoked facts are not kept: what revokes them may come to an end before they do. */
 static enum sz_step keep(struct sz_txn *txn, struct sz_wall wall)
 {
@@ -149,6 +158,9 @@ static enum sz_step keep(struct sz_txn *txn, struct sz_wall wall)
     txn->identity->revocation = sequence;
     if (until.us > now.us)
         (void)sz_token_cache_put(gate->tokens, txn->fingerprint, txn->identity, now, until);
+    if (txn->token_layer == 3 && asks_l2(txn))
+        sz_l2_identity_put(gate, txn->snapshot, txn->worker->redis_cache, txn->worker->loop, &txn->l2.name,
+                           txn->identity);
     return judge(txn);
 }
 
@@ -197,10 +209,8 @@ static enum sz_step keys_came(struct sz_txn *txn)
 /* The provider has been asked about the token, or could not be. */
 static enum sz_step provider_said(struct sz_txn *txn)
 {
-    if (txn->flight_status == SZ_REASON_allowed) {
-        txn->token_layer = 3;
-        return judge(txn);
-    }
+    if (txn->flight_status == SZ_REASON_allowed)
+        return judge(txn); /* which layer it came from is known: identify_ask.c */
     if (txn->flight_status < 0 || txn->flight_status == SZ_REASON_identity_unavailable)
         return sz_identity_unavailable(txn, sz_after(sz_loop_now(txn->worker->loop), txn->retry_after));
     txn->identity = NULL;
@@ -271,13 +281,45 @@ static enum sz_step look_up(struct sz_txn *txn, bool *done)
     return SZ_STEP_GO_ON;
 }
 
+static void on_l2(struct sz_l2_look *look, struct sz_slice plain)
+{
+    struct sz_txn *txn = SZ_CONTAINER(look, struct sz_txn, l2);
+    bool hit = sz_l2_identity(txn->snapshot, plain, -1, sz_loop_wall(txn->worker->loop), txn->identity);
+    txn->token_layer = hit ? 2 : 0;
+    if (hit)
+        count(txn, txn->worker->gate->series.l2_hits);
+    else
+        sz_identity_init(txn->identity);
+    sz_txn_resume(txn);
+}
+
+static enum sz_step look_into_l2(struct sz_txn *txn)
+{
+    const struct sz_gate *gate = txn->worker->gate;
+    struct sz_l2_name name;
+    sz_l2_identity_name(gate, txn->snapshot, -1, txn->token, &name);
+    txn->l2.on_done = on_l2;
+    txn->l2.name = name;
+    count(txn, gate->series.l2_requests);
+    if (sz_l2_get(gate->l2, txn->worker->redis_cache, txn->worker->loop, "identity", &name, txn->deadline, &txn->l2) !=
+        0)
+        return verify_in_turn(txn);
+    txn->identify_at = SZ_IDENTIFY_L2;
+    return SZ_STEP_PARKED;
+}
+
+static enum sz_step l2_said(struct sz_txn *txn)
+{
+    return txn->token_layer == 2 ? keep(txn, sz_loop_wall(txn->worker->loop)) : verify_in_turn(txn);
+}
+
 static enum sz_step identify_jwt(struct sz_txn *txn)
 {
     bool done;
     txn->credential = SZ_CREDENTIAL_JWT;
     txn->fingerprint = sz_fingerprint(SZ_CREDENTIAL_JWT, 0, txn->token); /* its issuer is inside */
     enum sz_step step = look_up(txn, &done);
-    return done ? step : verify_in_turn(txn);
+    return done ? step : asks_l2(txn) ? look_into_l2(txn) : verify_in_turn(txn);
 }
 
 static enum sz_step identify_opaque(struct sz_txn *txn)
@@ -308,6 +350,8 @@ enum sz_step sz_stage_identify(struct sz_txn *txn)
 {
     const struct sz_conf_route *route = txn->match.route;
     switch (txn->identify_at) {
+    case SZ_IDENTIFY_L2:
+        return l2_said(txn);
     case SZ_IDENTIFY_QUEUED:
         return verify_after_waiting(txn);
     case SZ_IDENTIFY_KEYS:

@@ -63,6 +63,7 @@ void sz_txn_end(struct sz_txn *txn)
     if (txn->magic != MAGIC)
         return;
     sz_verify_queue_leave(txn->worker->verify, txn);
+    sz_l2_cancel(&txn->l2);
     sz_flight_leave(&txn->flight);
     sz_authorize_cancel(txn);
     sz_limit_cancel(txn);

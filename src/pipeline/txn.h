@@ -25,6 +25,7 @@
 #include "subzero/fga.h"
 #include "subzero/flight.h"
 #include "subzero/identity.h"
+#include "subzero/l2.h"
 #include "subzero/limiter.h"
 #include "subzero/loop.h"
 #include "subzero/reason.h"
@@ -42,9 +43,10 @@ enum sz_stage {
 enum sz_step { SZ_STEP_GO_ON, SZ_STEP_PARKED, SZ_STEP_FINISHED };
 
 /* Where identify goes on when it is resumed. */
-enum sz_identify_at { SZ_IDENTIFY_BEGIN, SZ_IDENTIFY_QUEUED, SZ_IDENTIFY_KEYS, SZ_IDENTIFY_ASKED };
+enum sz_identify_at { SZ_IDENTIFY_BEGIN, SZ_IDENTIFY_L2, SZ_IDENTIFY_QUEUED, SZ_IDENTIFY_KEYS, SZ_IDENTIFY_ASKED };
 
 struct sz_worker;
+struct question;
 
 /* What was decided and why: one record, filled in decide, read by answers, logs, metrics and audit. */
 struct sz_decision {
@@ -116,6 +118,7 @@ struct sz_txn {
     struct sz_identity *identity; /* NULL: anonymous; validated facts otherwise */
     uint8_t token_layer;
     enum sz_identify_at identify_at; /* what it is parked for */
+    struct sz_l2_look l2;            /* a JWT in L2 */
     struct sz_flight_wait flight;    /* what it waits for: a fetch of keys, the provider's word on the token */
     int flight_status;               /* what the flight ended with */
     bool keys_waited;                /* a fetch has been waited for: not for a second one */
@@ -200,6 +203,7 @@ enum { SZ_THREAT_ACTION_DRY_RUN = SZ_THREAT_BLOCK + 1 }; /* beside the levels, i
 struct sz_gate {
     struct {
         struct sz_series token_requests, token_hits, negative_requests, negative_hits, shed;
+        struct sz_series l2_requests, l2_hits;
         struct sz_series coalesced_tokens, coalesced_keys;
         struct sz_series auth, authz, proxy, decide; /* request_duration_seconds by handler */
     } series;
@@ -211,6 +215,7 @@ struct sz_gate {
     const struct sz_revocation_news *news;
     struct sz_flights *key_flights;   /* one per source of keys that is waited for */
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
+    struct sz_l2 *l2;                 /* NULL: no Redis, or off */
     struct sz_threat *threat;
     _Atomic uint32_t threat_series[SZ_SIGNALS][SZ_THREAT_ACTION_DRY_RUN + 1]; /* handles; 0 = not registered yet */
     struct sz_audit *audit;                                                   /* NULL: off */
@@ -229,6 +234,7 @@ struct sz_worker {
     struct sz_http *http;             /* asks providers; NULL: nobody is asked */
     struct sz_redis *redis;           /* limits and revocations; NULL: no Redis */
     struct sz_redis *redis_cache;     /* the cache; the same unless cache.l2.redis names another server */
+    struct question *polling;         /* identify_ask.c: wait for another instance's answer */
     uint64_t request_seq;             /* request ids */
     struct sz_audit_port *audit_port; /* NULL: no journal */
     uint8_t id_seed[8];

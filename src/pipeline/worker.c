@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pipeline/identify.h"
 #include "pipeline/verify_queue.h"
 #include "subzero/decision.h"
 
@@ -41,6 +42,7 @@ void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_ga
 
 void sz_worker_fini(struct sz_worker *worker)
 {
+    sz_ask_abandon(worker);
     sz_verify_queue_free(&worker->verify);
     sz_audit_port_close(&worker->audit_port);
     sz_local_unref(worker->current);
@@ -66,6 +68,9 @@ static void register_series(struct sz_gate *gate)
     gate->series.token_hits = sz_series(SZ_METRIC_cache_hits, token);
     gate->series.negative_requests = sz_series(SZ_METRIC_cache_requests, negative);
     gate->series.negative_hits = sz_series(SZ_METRIC_cache_hits, negative);
+    const char *l2[] = {"l2", "token"};
+    gate->series.l2_requests = sz_series(SZ_METRIC_cache_requests, l2);
+    gate->series.l2_hits = sz_series(SZ_METRIC_cache_hits, l2);
     gate->series.shed = sz_series(SZ_METRIC_shed, NULL);
     gate->series.coalesced_tokens = sz_series1(SZ_METRIC_coalesced, "token");
     gate->series.coalesced_keys = sz_series1(SZ_METRIC_coalesced, "jwks");
@@ -87,6 +92,7 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
     register_series(gate);
     gate->token_flights = sz_flights_new(&(struct sz_flights_conf){
         .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_identity), .age = SZ_SEC(60)});
+    gate->l2 = sz_l2_new(conf);
     bool decisions = conf->cache.decisions.capacity > 0;
     if (decisions)
         gate->decisions = sz_decisions_new(conf->cache.decisions.capacity);
@@ -114,6 +120,7 @@ void sz_gate_fini(struct sz_gate *gate)
     sz_limiter_free(&gate->limiter);
     sz_flights_free(&gate->key_flights);
     sz_flights_free(&gate->token_flights);
+    sz_l2_free(&gate->l2);
     sz_threat_free(&gate->threat);
     sz_decisions_free(&gate->decisions);
 }

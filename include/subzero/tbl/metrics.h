@@ -7,6 +7,7 @@ SZ_GAUGE(in_progress,       "subzero_requests_in_progress", "", "Requests being 
 SZ_COUNTER(errors,          "subzero_errors_total", "component", "Faults of our own or of what we depend on")
 SZ_COUNTER(cache_requests,  "subzero_cache_requests_total", "layer,kind", "Cache look-ups")
 SZ_COUNTER(cache_hits,      "subzero_cache_hits_total", "layer,kind", "Cache look-ups that found a usable entry")
+SZ_COUNTER(l2_bad,          "subzero_l2_bad_values_total", "", "Values in Redis that were not ours, altered, moved, or of the wrong type")
 SZ_COUNTER(coalesced,       "subzero_coalesced_total", "kind", "Requests that waited for an answer that another one had asked for")
 SZ_COUNTER(limits,          "subzero_ratelimit_decisions_total", "policy,reason,decision", "Rate limits asked, by policy, reason and what came of it")
 SZ_COUNTER(shed,            "subzero_verifications_shed_total", "", "Verifications refused because the queue was full")

@@ -104,7 +104,7 @@ Test(mistakes, keys)
         {FGA_REMOTE "audience: a\n", 5, 3, "'audience' without 'client_id'"},
         {FGA_REMOTE "client_id: a\n  token_file: /dev/null\n", 6, 3, "'token_file' beside 'client_id'"},
         {FGA_REMOTE "changes: {poll: 20s}\n", 5, 3, "'max_lag' is shorter than 'poll'"},
-        {"cache: {l2: {ttl: 1s}}\n", 1, 9, "'l2' (verified tokens in Redis) is not available"},
+        {"cache: {l2: {jwt: true}}\n", 1, 13, "needs 'redis'"},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++)
         check(cases[i].text, &cases[i], 0);
