@@ -89,6 +89,17 @@ static void load_requests(struct side *side, const char *path)
         die("no request in the file");
 }
 
+/* "2001:db8:0:0000::1" in the request becomes one of a thousand clients of the proxy in front. */
+static void set_client(char *request, size_t index)
+{
+    static const char digits[] = "0123456789abcdef";
+    char *at = strstr(request, "2001:db8:0:");
+    if (at == NULL)
+        return;
+    for (int i = 0; i < 4; i++)
+        at[11 + i] = digits[index >> (12 - 4 * i) & 15];
+}
+
 /* In the middle of the signature: its first bytes decide whether it is a number that may be verified at all. */
 static void forge(char *request)
 {
@@ -156,8 +167,10 @@ static void send_due(struct connection *c, int64_t due)
 
     if (c->fd < 0)
         connect_one(c);
-    if (side->forged)
+    if (side->forged) {
         forge(request);
+        set_client(request, (size_t)(c - side->connections));
+    }
     c->due = due;
     c->got = 0;
     if (send(c->fd, request, n, MSG_NOSIGNAL) != (ssize_t)n) {

@@ -3,8 +3,8 @@
 
 #include "edge/admin_access.h"
 #include "edge/connection.h"
+#include "edge/head_parse.h"
 #include "edge/logout.h"
-#include "edge/refuse.h"
 #include "edge/respond.h"
 #include "edge/revoking.h"
 #include "edge/server.h"
@@ -126,7 +126,7 @@ int sz_admin_on_req(h2o_handler_t *handler, h2o_req_t *req)
     const char *why = "the admin listener speaks HTTP/1 without leniencies";
 
     (void)handler;
-    if (sz_refuse_is_unparsed() || req->version >= 0x200 ||
+    if (sz_head_parse_failed() || req->version >= 0x200 ||
         sz_head_check(sz_slice(conn->sock->input->bytes, conn->sock->input->size), &limits, &head, &why) != 0) {
         req->http1_is_persistent = 0;
         refuse(req, SZ_REASON_bad_request, why);

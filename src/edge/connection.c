@@ -8,6 +8,7 @@
 
 #include "edge/bodies.h"
 #include "edge/h2_guard.h"
+#include "edge/head_parse.h"
 #include "edge/listener.h"
 #include "edge/server.h"
 #include "edge/thread.h"
@@ -100,7 +101,9 @@ static void on_read(h2o_socket_t *sock, const char *err)
     if (err == NULL && !sz_bodies_account(conn))
         err = sz_bodies_at_limit;
     sz_h2_guard_reading(sz_bodies_protocol(conn) == SZ_CONN_HTTP2 ? sock->data : NULL);
+    sz_head_parse_ours(conn->listener->kind == SZ_LISTEN_DATA);
     conn->read(sock, err);
+    sz_head_parse_ours(false);
     sz_h2_guard_reading(NULL);
 }
 

@@ -1,8 +1,8 @@
 /* An echo: whoever tries the gateway sees what an upstream would see behind it. */
 #include "edge/demo_upstream.h"
 
+#include "edge/head_parse.h"
 #include "edge/iovec.h"
-#include "edge/refuse.h"
 #include "edge/respond.h"
 
 int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
@@ -12,7 +12,7 @@ int sz_demo_upstream_on_req(h2o_handler_t *handler, h2o_req_t *req)
     struct sz_buf buf = {0};
 
     (void)handler;
-    if (sz_refuse_is_unparsed()) {
+    if (sz_head_parse_failed()) {
         req->http1_is_persistent = 0;
         sz_respond_problem(req, 400, SZ_REASON_bad_request, NULL);
         return 0;

@@ -13,6 +13,7 @@
 #include "edge/api.h"
 #include "edge/connection.h"
 #include "edge/dialect.h"
+#include "edge/head_parse.h"
 #include "edge/refuse.h"
 #include "edge/request.h"
 #include "edge/server.h"
@@ -88,7 +89,7 @@ int sz_handler_on_req(h2o_handler_t *handler, h2o_req_t *req)
     (void)handler;
     x->txn.req.listener = x->conn->listener->conf;
     x->txn.req.peer = x->conn->peer;
-    if (sz_refuse_is_unparsed()) {
+    if (sz_head_parse_failed()) {
         sz_refuse_unparsed(x);
         return 0;
     }

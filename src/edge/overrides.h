@@ -8,7 +8,7 @@
  *   gettimeofday,
  *   h2o_context_update_timestamp_cache  timers on the wall clock: a step closes every connection
  *   h2o_socket_read_start               request bodies are buffered without a bound for the whole process
- *   phr_parse_request                   heads that it gives up on are answered behind our back (edge/refuse.c)
+ *   phr_parse_request                   heads that it gives up on are answered behind our back (edge/head_parse.c)
  *   h2o_send_error_generic              error texts of its own, in text/plain           (edge/refuse.c)
  *   h2o_http2_decode_frame,
  *   h2o_hpack_parse_headers             trusts HTTP/2 clients                (edge/h2_guard.c)

@@ -1,13 +1,5 @@
-/*
- * A head that h2o's parser gives up on is reported to it as a whole request of everything that has been read, so that
- * it comes to our handler as any other does; the handler asks and refuses it.  This thread's flag carries the news: h2o
- * calls the handler from within the same read, since such a request has no body.
- */
+/* Refusals of what never became a request that could be judged. */
 #include "edge/refuse.h"
-
-#include <dlfcn.h>
-#include <h2o/http1.h>
-#include <stdatomic.h>
 
 #include "edge/connection.h"
 #include "edge/head_check.h"
@@ -18,58 +10,6 @@
 #include "edge/thread.h"
 
 #define OVERRIDE __attribute__((visibility("default"), used))
-
-static __thread bool unparsed;
-
-bool sz_refuse_is_unparsed(void)
-{
-    bool is = unparsed;
-    unparsed = false;
-    return is;
-}
-
-/* The preface of HTTP/2, and a client's parting line break: h2o knows what to do. */
-static bool is_h2os_affair(struct sz_slice bytes)
-{
-    if (sz_starts_with(bytes, SZ_S("PRI * HTTP/2")))
-        return true;
-    for (size_t i = 0; i < bytes.n; i++) {
-        if (i == 4 || (bytes.p[i] != '\r' && bytes.p[i] != '\n'))
-            return false;
-    }
-    return true;
-}
-
-struct phr_header; /* picohttpparser's; nothing of it is touched */
-typedef int parse_request_fn(const char *buf, size_t len, const char **method, size_t *method_len, const char **path,
-                             size_t *path_len, int *minor_version, struct phr_header *headers, size_t *num_headers,
-                             size_t last_len);
-parse_request_fn phr_parse_request; /* its header is not part of libh2o's */
-
-OVERRIDE int phr_parse_request(const char *buf, size_t len, const char **method, size_t *method_len, const char **path,
-                               size_t *path_len, int *minor_version, struct phr_header *headers, size_t *num_headers,
-                               size_t last_len)
-{
-    static parse_request_fn *_Atomic found;
-    parse_request_fn *parse = atomic_load_explicit(&found, memory_order_relaxed);
-    if (parse == NULL) {
-        *(void **)&parse = dlsym(RTLD_NEXT, "phr_parse_request");
-        SZ_ASSERT(parse != NULL);
-        atomic_store_explicit(&found, parse, memory_order_relaxed);
-    }
-    sz_overrides_seen.parse++;
-    int rc = parse(buf, len, method, method_len, path, path_len, minor_version, headers, num_headers, last_len);
-    if (rc >= 0 || (rc == -2 && len < H2O_MAX_REQLEN) || is_h2os_affair(sz_slice(buf, len)))
-        return rc;
-    unparsed = true;
-    *method = "GET";
-    *method_len = 3;
-    *path = "/";
-    *path_len = 1;
-    *minor_version = 1;
-    *num_headers = 0;
-    return (int)len;
-}
 
 /* As far as it can be told apart from one that is too long. */
 static enum sz_reason judge_unparsed(struct sz_exchange *x, const char **why)

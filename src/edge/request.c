@@ -1,6 +1,6 @@
 /*
  * HTTP/1: everything is taken from our own reading of the raw head, which still lies in the socket's input buffer while
- * a request is pending (h2o has lower-cased the names in place and reads nothing more until the response is out).
+ * a request is pending (the names have been lower-cased in place, and nothing more is read until the response is out).
  * HTTP/2: from h2o's decoded list, held to the same rules.
  */
 #include "edge/request.h"
@@ -9,6 +9,7 @@
 #include "edge/h2_check.h"
 #include "edge/h2_streams.h"
 #include "edge/head_check.h"
+#include "edge/head_parse.h"
 #include "edge/iovec.h"
 #include "edge/thread.h"
 #include "edge/tls_peer.h"
@@ -58,13 +59,27 @@ static void from_head(struct sz_exchange *x, const struct sz_head *head)
     }
 }
 
+static bool within(const struct sz_head *head, const struct sz_head_limits *most, struct sz_refusal *refusal)
+{
+    if (head->length <= most->bytes && head->fields_n <= most->fields)
+        return true;
+    refusal->reason = SZ_REASON_headers_too_large;
+    refusal->why = head->length <= most->bytes ? "too many header lines" : "the request head is too long";
+    return false;
+}
+
 static bool read_http1(struct sz_exchange *x, struct sz_refusal *refusal)
 {
     const struct sz_conf_limits *limits = &sz_worker_snapshot(&x->thread->worker)->conf->limits;
     h2o_buffer_t *input = x->conn->sock->input;
     struct sz_head_limits most = {.bytes = limits->request_head, .fields = limits->headers};
+    const struct sz_head *known = sz_head_parse_known(input->bytes);
     struct sz_head head;
 
+    if (known != NULL) {
+        from_head(x, known);
+        return within(known, &most, refusal);
+    }
     int rc = sz_head_check(sz_slice(input->bytes, input->size), &most, &head, &refusal->why);
     if (rc != 0) {
         refusal->reason = rc == SZ_HEAD_TOO_LARGE ? SZ_REASON_headers_too_large : SZ_REASON_bad_request;

@@ -11,8 +11,8 @@
 
 #include "edge/bodies.h"
 #include "edge/h2_streams.h"
+#include "edge/head_parse.h"
 #include "edge/overrides.h"
-#include "edge/refuse.h"
 #include "edge/respond.h"
 #include "edge/tls_peer.h"
 
@@ -30,7 +30,7 @@ static int on_req(h2o_handler_t *handler, h2o_req_t *req)
 {
     struct sz_headers none = {.n = 0};
     (void)handler;
-    unparsed += sz_refuse_is_unparsed();
+    unparsed += sz_head_parse_failed();
     req->http1_is_persistent = 0;
     sz_respond(req, 204, &none, SZ_NONE);
     return 0;

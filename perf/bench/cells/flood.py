@@ -79,7 +79,7 @@ def is_good(values):
 def configuration(bench, port):
     listen = f"  - {{address: 127.0.0.1:{port}, mode: decide, dialect: nginx}}"
     text = servers.gateway_yaml(bench, listen, procs.free_port(), 9)
-    # Each address of the flood is one of the caller's own: nothing is told apart by it here.
+    # The flood's connections come from 1,000 addresses of the proxy in front, for 1,000 clients behind it.
     return text.replace("trusted_proxies: [127.0.0.1/32]", "trusted_proxies: [127.0.0.0/8]")
 
 
@@ -87,7 +87,7 @@ def run(bench, options):
     tokens = bench.tokens(TOKENS)
     requests = [load.decision(token) for token in tokens]
     load.write_requests(bench.path("requests"), requests)
-    load.write_requests(bench.path("forged"), requests[:1])
+    load.write_requests(bench.path("forged"), [requests[0].replace(b"192.0.2.7", b"2001:db8:0:0000::1")])
     ports = procs.free_port(), procs.free_port()
     with bench.subzero(configuration(bench, ports[0]), ports[0]) as ours, bench.subzero(configuration(bench, ports[1]), ports[1]) as other:
         if load.once(ours.port, requests[0])[0] != 200:
