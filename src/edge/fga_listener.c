@@ -9,6 +9,7 @@
 #include "edge/bodies.h"
 #include "edge/connection.h"
 #include "edge/h2_check.h"
+#include "edge/head_parse.h"
 #include "edge/iovec.h"
 #include "edge/respond.h"
 #include "edge/server.h"
@@ -174,9 +175,14 @@ static unsigned read_http1(struct fga_call *c, const struct sz_head_limits *limi
 {
     struct seen seen = {0};
     struct sz_head head;
+    bool failed = sz_head_parse_failed();
     int rc = sz_head_check(sz_slice(c->conn->sock->input->bytes, c->conn->sock->input->size), limits, &head, why);
     if (rc != 0)
         return rc == SZ_HEAD_TOO_LARGE ? 431 : 400;
+    if (failed) {
+        *why = "the request head is malformed";
+        return 400;
+    }
     for (size_t i = 0; i < head.fields_n; i++)
         look(c, head.fields[i].name, head.fields[i].value, &seen);
     c->call.method = head.method;

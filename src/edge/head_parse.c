@@ -132,6 +132,7 @@ OVERRIDE int phr_parse_request(const char *buf, size_t len, const char **method,
                                size_t last_len)
 {
     sz_overrides_seen.parse++;
+    unparsed = false; /* whoever did not ask must not leave it to the next */
     if (read_ours(sz_slice(buf, len), last_len)) {
         *method = known.method.p;
         *method_len = known.method.n;
