@@ -63,7 +63,10 @@ static int check_link(struct sz_audit_scan *scan, unsigned s)
         return damaged(scan, s, "this is no record");
     struct sz_audit_hash own = sz_audit_line_hash(text);
     bool up = scan->query->ascending;
-    bool good = !track->linked ? sz_audit_line_whole(text) : sz_audit_hash_eq(&track->link, up ? &prev : &own);
+    /* Downwards the record after it vouches for this one; upwards only its own hash does before it is told. */
+    bool good = (track->linked && !up) || sz_audit_line_whole(text);
+    if (good && track->linked)
+        good = sz_audit_hash_eq(&track->link, up ? &prev : &own);
     if (!good)
         return damaged(scan, s, "the chain is broken here");
     track->link = up ? own : prev;

@@ -238,7 +238,6 @@ static void finish(struct sz_audit *audit)
 static void *run(void *arg)
 {
     struct sz_audit *audit = arg;
-    add_mark(audit, SZ_AUDIT_START);
     while (!atomic_load(&audit->stop)) {
         if (stands_still(audit))
             continue;
@@ -264,6 +263,7 @@ int sz_audit_writer_start(struct sz_audit *audit)
     sigset_t all, before;
     sigfillset(&all);
     audit->checkpoint_at = sz_after(sz_mono_read(), audit->conf->checkpoint_interval);
+    add_mark(audit, SZ_AUDIT_START);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(&audit->thread, NULL, run, audit);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
