@@ -394,6 +394,8 @@ struct sz_conf_audit {
     uint64_t scan_bytes; /* of a page */
     bool to_stdout;
     struct sz_slice syslog; /* "/dev/log", or an address:port that takes UDP; absent: none */
+    struct sz_addr syslog_ip;
+    uint16_t syslog_port;
 };
 
 /* The scopes and claims that the configuration mentions, in configuration order. */

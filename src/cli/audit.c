@@ -15,6 +15,8 @@ static const char usage_text[] =
     "       subzero audit tail   [FILTERS] [-f] [-n N] DIR                the last records, and those that come\n"
     "       subzero audit verify [--key PUB] [--anchor FILE] DIR          finds the first record that was touched\n"
     "       subzero audit stats  DIR                                      counts of everything\n"
+    "       subzero audit send   [FILTERS] --to URL --cursor FILE [--token-file F] [--ca-file F] [-f] DIR\n"
+    "                                                                     to a collector, as NDJSON, at least once\n"
     "\n"
     "DIR is the journal's directory (audit.path), whether or not a gateway writes it.\n"
     "\n"
@@ -34,16 +36,17 @@ struct command {
 static const struct command commands[] = {
     {"query", sz_audit_query_command, "lco"}, {"export", sz_audit_export_command, "lcom"},
     {"tail", sz_audit_tail_command, "fn"},    {"verify", sz_audit_verify_command, NULL},
-    {"stats", sz_audit_stats_command, NULL},
+    {"stats", sz_audit_stats_command, NULL},  {"send", sz_audit_send_command, "fctxy"},
 };
 
 /* val is the option's letter; filters have those of `params`. */
 static const struct option options[] = {
-    {"since", 1, NULL, 'A'},  {"until", 1, NULL, 'B'},      {"kind", 1, NULL, 'C'},     {"subject", 1, NULL, 'D'},
-    {"client", 1, NULL, 'E'}, {"address", 1, NULL, 'F'},    {"route", 1, NULL, 'G'},    {"decision", 1, NULL, 'H'},
-    {"reason", 1, NULL, 'I'}, {"request-id", 1, NULL, 'J'}, {"trace-id", 1, NULL, 'K'}, {"q", 1, NULL, 'L'},
-    {"limit", 1, NULL, 'l'},  {"cursor", 1, NULL, 'c'},     {"order", 1, NULL, 'o'},    {"format", 1, NULL, 'm'},
-    {"key", 1, NULL, 'k'},    {"anchor", 1, NULL, 'a'},     {"help", 0, NULL, 'h'},     {NULL, 0, NULL, 0}};
+    {"since", 1, NULL, 'A'},   {"until", 1, NULL, 'B'},      {"kind", 1, NULL, 'C'},     {"subject", 1, NULL, 'D'},
+    {"client", 1, NULL, 'E'},  {"address", 1, NULL, 'F'},    {"route", 1, NULL, 'G'},    {"decision", 1, NULL, 'H'},
+    {"reason", 1, NULL, 'I'},  {"request-id", 1, NULL, 'J'}, {"trace-id", 1, NULL, 'K'}, {"q", 1, NULL, 'L'},
+    {"limit", 1, NULL, 'l'},   {"cursor", 1, NULL, 'c'},     {"order", 1, NULL, 'o'},    {"format", 1, NULL, 'm'},
+    {"key", 1, NULL, 'k'},     {"anchor", 1, NULL, 'a'},     {"to", 1, NULL, 't'},       {"token-file", 1, NULL, 'x'},
+    {"ca-file", 1, NULL, 'y'}, {"help", 0, NULL, 'h'},       {NULL, 0, NULL, 0}};
 
 static const char *param_of(int letter)
 {
@@ -67,20 +70,39 @@ static bool takes(const struct command *command, int letter)
     return (letter >= 'A' && letter <= 'L') || strchr(command->takes, letter) != NULL;
 }
 
-/* False: what is wrong has been said. */
+/* Where the value of an option that is no parameter goes; NULL: it is one. */
+static const char **place_of(const struct command *command, int letter, struct sz_audit_args *args)
+{
+    switch (letter) {
+    case 'k':
+        return &args->key;
+    case 'a':
+        return &args->anchor;
+    case 't':
+        return &args->to;
+    case 'x':
+        return &args->token;
+    case 'y':
+        return &args->ca;
+    case 'c':
+        return command->run == sz_audit_send_command ? &args->cursor : NULL;
+    default:
+        return NULL;
+    }
+}
+
+/* False: this command does not take it. */
 static bool take(const struct command *command, int letter, const char *value, struct sz_audit_args *args)
 {
-    const char *name = param_of(letter);
     if (letter == '?' || !takes(command, letter) || args->n == SZ_AUDIT_PARAMS)
         return false;
+    const char **place = place_of(command, letter, args);
     if (letter == 'f')
         args->follow = true;
-    else if (letter == 'k')
-        args->key = value;
-    else if (letter == 'a')
-        args->anchor = value;
+    else if (place != NULL)
+        *place = value;
     else
-        args->params[args->n++] = (struct sz_audit_param){name, value};
+        args->params[args->n++] = (struct sz_audit_param){param_of(letter), value};
     return true;
 }
 

@@ -9,6 +9,7 @@ struct sz_audit_args {
     struct sz_audit_param params[SZ_AUDIT_PARAMS];
     size_t n;
     const char *path, *key, *anchor;
+    const char *to, *cursor, *token, *ca; /* send */
     bool follow;
 };
 
@@ -17,6 +18,7 @@ int sz_audit_query_command(const struct sz_audit_args *args);
 int sz_audit_export_command(const struct sz_audit_args *args);
 int sz_audit_tail_command(const struct sz_audit_args *args);
 int sz_audit_verify_command(const struct sz_audit_args *args);
+int sz_audit_send_command(const struct sz_audit_args *args);
 int sz_audit_stats_command(const struct sz_audit_args *args);
 
 /* Says why on standard error; the exit code that goes with it. */

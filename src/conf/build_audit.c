@@ -26,7 +26,8 @@ static void needs_path(struct sz_builder *b, const struct sz_raw_audit *raw)
     } keys[] = {
         {"required", raw->required},       {"key_file", raw->key.secret.set},
         {"anchor", raw->anchor.p != NULL}, {"anchor_command", raw->anchor_command.p != NULL},
-        {"pseudonyms", raw->pseudonyms},
+        {"pseudonyms", raw->pseudonyms},   {"stdout", raw->to_stdout},
+        {"syslog", raw->syslog.p != NULL},
     };
     for (size_t i = 0; i < SZ_COUNT(keys); i++) {
         if (keys[i].set)
@@ -68,6 +69,8 @@ void sz_build_audit(struct sz_builder *b)
         .pseudonyms = raw->pseudonyms,
         .pseudonym_key = raw->pseudonym_key.secret,
         .free_space = raw->free_space,
+        .to_stdout = raw->to_stdout,
+        .syslog = raw->syslog,
         .scan_bytes = raw->query.scan_bytes,
     };
     allowed(b, raw, out);
@@ -79,4 +82,7 @@ void sz_build_audit(struct sz_builder *b)
     if (raw->anchor.p != NULL)
         out->anchor = sz_path_resolve(b->l, raw->anchor);
     check(b, raw, out);
+    if (raw->syslog.p != NULL && raw->syslog.p[0] != '/')
+        (void)sz_parse_listen(b->l, sz_node_key(raw->head.node, "syslog"), raw->syslog, &out->syslog_ip,
+                              &out->syslog_port);
 }

@@ -830,8 +830,9 @@ static const struct sz_field audit_fields[] = {
     SECRET("pseudonym_key_file", pseudonym_key, RESTART, "with `pseudonyms`: file with their key: `subzero key new`"),
     SIZE("free_space", free_space, RESTART, "256MiB", 0, MIB(1024) * 1024, "less free space than this is warned about"),
     OBJECT("query", query, 0, audit_query_object, "reading"),
-    LATER("stdout", "the same records on standard output"),
-    LATER("syslog", "the same records to syslog"),
+    FLAG("stdout", to_stdout, RESTART, "false", "the same records on standard output, too"),
+    TEXT("syslog", syslog, RESTART, NULL,
+         "the same records to syslog (RFC 5424), too: a socket's path such as /dev/log, or `address:port` for UDP"),
     END};
 static const struct sz_object audit_object = {"audit", sizeof(ROW_AT), audit_fields};
 #undef ROW_AT

@@ -31,6 +31,7 @@ SZ_GAUGE(audit_free,        "subzero_audit_free_bytes", "", "Free space where th
 SZ_GAUGE(audit_segments,    "subzero_audit_segments", "stream", "Segments of the audit journal")
 SZ_GAUGE(audit_bytes,       "subzero_audit_bytes", "stream", "Bytes of the audit journal")
 SZ_COUNTER(audit_anchor_failed, "subzero_audit_anchor_failed_total", "", "Checkpoints that the anchor did not take")
+SZ_COUNTER(audit_copies_lost, "subzero_audit_copies_lost_total", "", "Records that standard output or syslog did not take; the journal has them")
 SZ_HISTOGRAM(audit_read,    "subzero_audit_read_seconds", "result", "Time from a question to the journal to its answer or piece of it: page, export, busy, damaged, failed")
 SZ_HISTOGRAM(audit_commit,  "subzero_audit_commit_seconds", "", "Time to commit a group of audit records")
 SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")

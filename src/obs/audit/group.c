@@ -211,6 +211,11 @@ static void committed(struct sz_audit *audit)
     memmove(audit->store.findings, audit->store.findings + audit->findings,
             audit->store.findings_n * sizeof(audit->store.findings[0]));
     put_anchor(audit);
+    for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
+        uint64_t lost = sz_audit_elsewhere_put(&audit->elsewhere, sz_buf_slice(&audit->store.tape[s].group));
+        if (lost > 0)
+            sz_count(SZ_NO_LOOP, audit->series.copies_lost, lost);
+    }
 }
 
 void sz_audit_group_end(struct sz_audit *audit, int rc)

@@ -107,6 +107,7 @@ static void register_series(struct sz_audit_series *s)
     s->failing = sz_series(SZ_METRIC_audit_failing, NULL);
     s->free_bytes = sz_series(SZ_METRIC_audit_free, NULL);
     s->anchor_failed = sz_series(SZ_METRIC_audit_anchor_failed, NULL);
+    s->copies_lost = sz_series(SZ_METRIC_audit_copies_lost, NULL);
     s->commit = sz_series(SZ_METRIC_audit_commit, NULL);
 }
 
@@ -117,6 +118,7 @@ static void destroy(struct sz_audit *audit)
     sz_audit_shelf_fini(&audit->shelf);
     sz_audit_flood_free(&audit->flood);
     sz_audit_anchor_end(&audit->anchor);
+    sz_audit_elsewhere_close(&audit->elsewhere);
     for (uint32_t i = 0; i < audit->ports_n; i++)
         sz_audit_port_destroy(audit->ports[i]);
     pthread_mutex_destroy(&audit->ports_lock);
@@ -137,6 +139,8 @@ static int start(struct sz_audit *audit, struct sz_text *why)
     int rc = sz_ring_map(&audit->ring);
     if (rc == 0 && audit->has_key)
         rc = sz_audit_key_read(audit->conf->key.value, &audit->key, why);
+    if (rc == 0)
+        rc = sz_audit_elsewhere_open(&audit->elsewhere, audit->conf, why);
     if (rc != 0)
         return rc;
     rc = sz_audit_store_open(&audit->store, audit->conf, audit->store.io, &audit->shelf, why);
@@ -160,6 +164,7 @@ int sz_audit_open_io(const struct sz_conf_audit *conf, const struct sz_audit_io 
     audit->conf = conf;
     audit->store.io = io;
     audit->store.dir = audit->store.lock = -1;
+    audit->elsewhere.syslog = -1;
     audit->has_key = conf->key.set;
     audit->flood = sz_audit_flood_new();
     audit->readers = sz_audit_readers_new(audit);

@@ -9,6 +9,7 @@
 #include <stdatomic.h>
 
 #include "obs/audit/anchor.h"
+#include "obs/audit/elsewhere.h"
 #include "obs/audit/flood.h"
 #include "obs/audit/port.h"
 #include "obs/audit/store.h"
@@ -22,7 +23,7 @@ struct sz_audit_readers;
 struct sz_audit_series {
     struct sz_series kinds[SZ_AUDIT_KINDS];
     struct sz_series lost, queue, failing, free_bytes, segments[SZ_AUDIT_STREAMS], bytes[SZ_AUDIT_STREAMS],
-        anchor_failed;
+        anchor_failed, copies_lost;
     struct sz_series commit;
 };
 
@@ -55,6 +56,7 @@ struct sz_audit {
     struct sz_audit_store store;
     struct sz_audit_flood *flood;
     struct sz_audit_anchor anchor;
+    struct sz_audit_elsewhere elsewhere;
     struct sz_ed25519 key;
     bool has_key;
     uint64_t told_queue, told_disk;       /* of the losses above, what gap records have said */
