@@ -48,6 +48,16 @@ struct work {
     struct sz_flight *lead;
     struct sz_hash128 key;
     struct sz_mono asked;
+    /* Where there is an L2: */
+    struct sz_decision_l2_op l2;
+    struct sz_arena arena; /* of the question, which may be asked later than its asker's memory lives */
+    struct sz_check check;
+    struct sz_slice fields;
+};
+
+struct question { /* its name, and what L1 and flights know it by */
+    struct sz_slice fields;
+    struct sz_hash128 key;
 };
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -227,79 +237,157 @@ static int ask_anew(struct cached *c, struct sz_loop *loop, const struct sz_chec
 
 static void finish(struct work *w, const struct sz_authz_answer *answer)
 {
-    keep(w->c, w->loop, w->key, w->asked, answer);
     sz_flight_finish(&w->lead, 0, sz_slice(answer, sizeof(*answer)));
+    sz_arena_fini(&w->arena);
     unref(w->c);
     free(w);
 }
 
+/* The source has answered: L1, L2, and all who wait. */
+static void learn(struct work *w, const struct sz_authz_answer *answer)
+{
+    const struct sz_decisions_conf *conf = &w->c->conf;
+    bool clear = answer->outcome == SZ_AUTHZ_ALLOWED || answer->outcome == SZ_AUTHZ_DENIED;
+    keep(w->c, w->loop, w->key, w->asked, answer);
+    if (clear && !answer->met_cycle && w->fields.p != NULL) {
+        bool allowed = answer->outcome == SZ_AUTHZ_ALLOWED;
+        struct sz_span took = sz_between(w->asked, sz_loop_now(w->loop));
+        struct sz_span left = {(allowed ? conf->ttl : conf->negative_ttl).us - took.us};
+        if (left.us > 0)
+            conf->l2->put(conf->l2, w->loop, w->fields, allowed, left);
+    }
+    finish(w, answer);
+}
+
 static void on_work(struct sz_authz_op *op)
 {
-    finish(SZ_CONTAINER(op, struct work, op), &op->answer);
+    learn(SZ_CONTAINER(op, struct work, op), &op->answer);
+}
+
+/* True: w->op.answer is there. */
+static bool ask_source(struct work *w, const struct sz_check *check)
+{
+    struct sz_authz *inner = w->c->inner;
+    int rc = inner->start(inner, w->loop, check, sz_after(w->asked, w->c->conf.work), &w->op);
+    if (rc < 0)
+        set_unavailable(&w->op.answer, "it could not be asked");
+    return rc != 0;
+}
+
+static void on_l2(struct sz_decision_l2_op *op, bool found, bool allowed, struct sz_span age)
+{
+    struct work *w = SZ_CONTAINER(op, struct work, l2);
+    if (found && age.us >= 0 && age.us < (allowed ? w->c->conf.ttl : w->c->conf.negative_ttl).us) {
+        struct sz_authz_answer answer = {.outcome = allowed ? SZ_AUTHZ_ALLOWED : SZ_AUTHZ_DENIED,
+                                         .source = SZ_AUTHZ_FROM_OPENFGA,
+                                         .layer = SZ_AUTHZ_L2};
+        struct sz_mono then = {sz_loop_now(w->loop).us - age.us};
+        keep(w->c, w->loop, w->key, then, &answer); /* as old here as it is there */
+        finish(w, &answer);
+    } else if (ask_source(w, &w->check)) {
+        struct sz_authz_answer answer = w->op.answer;
+        learn(w, &answer);
+    }
+}
+
+static struct sz_tuple_key copy_key(struct sz_pool *pool, const struct sz_tuple_key *key)
+{
+    return (struct sz_tuple_key){sz_pool_dup(pool, key->user), sz_pool_dup(pool, key->relation),
+                                 sz_pool_dup(pool, key->object), sz_pool_dup(pool, key->condition),
+                                 sz_pool_dup(pool, key->condition_context)};
+}
+
+static void copy_question(struct work *w, const struct sz_check *check, struct sz_slice fields)
+{
+    struct sz_pool *pool = &w->arena.pool;
+    struct sz_tuple_key *contextual = sz_pool_alloc(pool, (check->contextual_n + 1) * sizeof(*contextual));
+    for (size_t i = 0; i < check->contextual_n; i++)
+        contextual[i] = copy_key(pool, &check->contextual[i]);
+    w->check = *check;
+    w->check.key = copy_key(pool, &check->key);
+    w->check.context = sz_pool_dup(pool, check->context);
+    w->check.contextual = contextual;
+    w->fields = sz_pool_dup(pool, fields);
 }
 
 /* Starts the work of a flight.  True: it is over already, and *out is its answer. */
-static bool work(struct cached *c, struct sz_loop *loop, const struct sz_check *check, struct sz_hash128 key,
+static bool work(struct cached *c, struct sz_loop *loop, const struct sz_check *check, const struct question *q,
                  struct sz_http *http, struct sz_flight *lead, struct sz_authz_answer *out)
 {
     struct work *w = sz_xcalloc(1, sizeof(*w));
+    struct sz_decision_l2 *l2 = c->inner->shared ? c->conf.l2 : NULL;
     w->c = ref(c);
     w->loop = loop;
     w->op = (struct sz_authz_op){.on_done = on_work, .http = http};
     w->lead = lead;
-    w->key = key;
+    w->key = q->key;
     w->asked = sz_loop_now(loop);
-    int rc = 1;
-    if (!find(c, loop, key, &w->op.answer)) /* a flight may have ended since the miss */
-        rc = c->inner->start(c->inner, loop, check, sz_after(w->asked, c->conf.work), &w->op);
-    if (rc == 0)
+    sz_arena_init(&w->arena);
+    if (find(c, loop, q->key, out)) { /* a flight may have ended since the miss */
+        finish(w, out);
+        return true;
+    }
+    if (l2 != NULL) {
+        copy_question(w, check, q->fields);
+        w->l2.on_done = on_l2;
+        if (l2->get(l2, loop, w->fields, &w->l2))
+            return false;
+    }
+    if (!ask_source(w, check))
         return false;
-    if (rc < 0)
-        set_unavailable(&w->op.answer, "it could not be asked");
     *out = w->op.answer;
-    finish(w, out);
+    learn(w, out);
     return true;
 }
 
-static int ask_together(struct cached *c, struct sz_loop *loop, const struct sz_check *check, struct sz_hash128 key,
+static int ask_together(struct cached *c, struct sz_loop *loop, const struct sz_check *check, const struct question *q,
                         struct sz_mono deadline, struct sz_authz_op *op)
 {
-    struct pending *p = new_pending(c, loop, key, op);
+    struct pending *p = new_pending(c, loop, q->key, op);
     struct sz_flight *lead;
     p->wait.on_done = on_flight;
-    int rc = sz_flight_join(c->decisions->flights, key, loop, deadline, &p->wait, &lead);
+    int rc = sz_flight_join(c->decisions->flights, q->key, loop, deadline, &p->wait, &lead);
     if (rc == 0) {
         sz_count(sz_loop_index(loop), c->decisions->coalesced, 1);
         return 0;
     }
     if (rc == SZ_FLIGHT_FULL)
         set_unavailable(&op->answer, "too many questions are under way");
-    else if (!work(c, loop, check, key, op->http, lead, &op->answer))
+    else if (!work(c, loop, check, q, op->http, lead, &op->answer))
         return 0;
     sz_flight_leave(&p->wait);
     free_pending(p);
     return 1;
 }
 
+static int look_and_ask(struct cached *c, struct sz_loop *loop, const struct sz_check *check, const struct question *q,
+                        struct sz_mono deadline, struct sz_authz_op *op)
+{
+    struct sz_decisions *d = c->decisions;
+    if (check->consistency == SZ_HIGHER_CONSISTENCY)
+        return ask_anew(c, loop, check, q->key, deadline, op);
+    sz_count(sz_loop_index(loop), d->requests, 1);
+    if (find(c, loop, q->key, &op->answer)) {
+        sz_count(sz_loop_index(loop), d->hits, 1);
+        return 1;
+    }
+    return ask_together(c, loop, check, q, deadline, op);
+}
+
 static int start(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check, struct sz_mono deadline,
                  struct sz_authz_op *op)
 {
     struct cached *c = SZ_CONTAINER(authz, struct cached, authz);
-    struct sz_decisions *d = c->decisions;
     struct sz_decision_fields fields;
+    struct question q;
     if (c->inner->quick != NULL && c->inner->quick(c->inner, check, op) != 0)
         return 1;
     sz_decision_fields_init(&fields, c->inner->epoch != NULL ? c->inner->epoch(c->inner) : c->instance, check);
-    struct sz_hash128 key = sz_hash128(&d->key, sz_buf_slice(&fields.b));
+    q.fields = sz_buf_slice(&fields.b);
+    q.key = sz_hash128(&c->decisions->key, q.fields);
+    int rc = look_and_ask(c, loop, check, &q, deadline, op);
     sz_decision_fields_fini(&fields);
-    if (check->consistency == SZ_HIGHER_CONSISTENCY)
-        return ask_anew(c, loop, check, key, deadline, op);
-    sz_count(sz_loop_index(loop), d->requests, 1);
-    if (find(c, loop, key, &op->answer)) {
-        sz_count(sz_loop_index(loop), d->hits, 1);
-        return 1;
-    }
-    return ask_together(c, loop, check, key, deadline, op);
+    return rc;
 }
 
 static int quick(struct sz_authz *authz, const struct sz_check *check, struct sz_authz_op *op)

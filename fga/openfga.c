@@ -128,5 +128,6 @@ struct sz_authz *sz_authz_remote_open(const struct sz_conf_fga *conf, struct sz_
     r->client = client;
     r->follow = conf->remote.follow;
     r->poll = conf->remote.poll;
+    r->authz.shared = !r->follow; /* each counts the changes that it has seen */
     return &r->authz;
 }

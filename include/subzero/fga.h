@@ -73,11 +73,12 @@ struct sz_authz {
     void (*cancel)(struct sz_authz *authz, struct sz_authz_op *op); /* after it on_done never runs */
     void (*free)(struct sz_authz *authz);
 
-    /* For the cache in front; both optional. */
+    /* For the cache in front; all optional. */
     /* Answers what costs about as little as looking into a cache: 1 and op->answer; 0: that would take longer. */
     int (*quick)(struct sz_authz *authz, const struct sz_check *check, struct sz_authz_op *op);
     /* Names the state that answers are given from: one given under another name is not to be used any more. */
     uint64_t (*epoch)(struct sz_authz *authz);
+    bool shared; /* the epoch means the same on every instance: answers may be kept outside the process */
 
     /* Service thread, before its first question, optional: what it has to follow.  See sz_followers_adopt. */
     void (*follow)(struct sz_authz *authz, struct sz_followers *followers);

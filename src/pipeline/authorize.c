@@ -73,6 +73,17 @@ static enum sz_reason check_rules(const struct sz_txn *txn)
 
 /* ---- relation checks -------------------------------------------------------------------------------- */
 
+/*
+ * When one check has to be waited for, those behind it are asked as well: a remote store then gets all of a request's
+ * checks in one call, and the request waits once.
+ */
+struct sz_ahead {
+    struct sz_authz_op op;
+    struct sz_txn *txn;
+    struct sz_tuple_key key; /* for the journal */
+    enum { NOT_ASKED, ASKED, ANSWERED } state;
+};
+
 static void on_done(struct sz_authz_op *op)
 {
     struct sz_txn *txn = SZ_CONTAINER(op, struct sz_txn, op);
@@ -81,8 +92,31 @@ static void on_done(struct sz_authz_op *op)
     sz_txn_resume(txn);
 }
 
+static void on_ahead(struct sz_authz_op *op)
+{
+    struct sz_ahead *ahead = SZ_CONTAINER(op, struct sz_ahead, op);
+    struct sz_txn *txn = ahead->txn;
+    ahead->state = ANSWERED;
+    if (&txn->ahead[txn->check_at] != ahead || txn->op_started)
+        return; /* its turn will come */
+    txn->op.answer = op->answer;
+    txn->op_answered = true;
+    sz_txn_resume(txn);
+}
+
+static void cancel_ahead(struct sz_txn *txn)
+{
+    struct sz_authz *authz = txn->snapshot->authz;
+    for (size_t i = 0; txn->ahead != NULL && i < txn->match.route->checks_n; i++) {
+        if (txn->ahead[i].state == ASKED)
+            authz->cancel(authz, &txn->ahead[i].op);
+        txn->ahead[i].state = NOT_ASKED;
+    }
+}
+
 void sz_authorize_cancel(struct sz_txn *txn)
 {
+    cancel_ahead(txn);
     if (!txn->op_started)
         return;
     txn->op_started = false;
@@ -120,10 +154,44 @@ void sz_txn_asked(struct sz_txn *txn, const struct sz_tuple_key *key, enum sz_au
     remember(txn, key);
 }
 
+static void ask_ahead(struct sz_txn *txn)
+{
+    const struct sz_conf_route *route = txn->match.route;
+    struct sz_check check;
+    if (txn->check_at + 1 == route->checks_n)
+        return;
+    if (txn->ahead == NULL)
+        txn->ahead = sz_pool_zalloc(txn->pool, route->checks_n * sizeof(*txn->ahead));
+    for (size_t i = txn->check_at + 1; i < route->checks_n; i++) {
+        struct sz_ahead *ahead = &txn->ahead[i];
+        if (ahead->state != NOT_ASKED || sz_question(txn, &route->checks[i], &check) != SZ_REASON_allowed)
+            continue; /* what is wrong with the question is said when its turn comes */
+        ahead->op = (struct sz_authz_op){.on_done = on_ahead, .http = txn->worker->http};
+        ahead->txn = txn;
+        ahead->key = check.key;
+        int rc = sz_authz_start(txn->snapshot->authz, txn->worker->loop, &check, txn->deadline, &ahead->op);
+        ahead->state = rc < 0 ? NOT_ASKED : rc == 0 ? ASKED : ANSWERED;
+    }
+}
+
+/* check_at was asked before its turn.  False: parked until on_ahead. */
+static bool take_ahead(struct sz_txn *txn, enum sz_reason *reason)
+{
+    struct sz_ahead *ahead = &txn->ahead[txn->check_at];
+    remember(txn, &ahead->key);
+    if (ahead->state == ASKED)
+        return false;
+    txn->op.answer = ahead->op.answer;
+    *reason = reason_of(&txn->op.answer);
+    return true;
+}
+
 /* Asks check_at.  False: parked until on_done. */
 static bool ask(struct sz_txn *txn, enum sz_reason *reason)
 {
     struct sz_check check;
+    if (txn->ahead != NULL && txn->ahead[txn->check_at].state != NOT_ASKED)
+        return take_ahead(txn, reason);
     *reason = sz_question(txn, &txn->match.route->checks[txn->check_at], &check);
     if (*reason != SZ_REASON_allowed)
         return true;
@@ -132,8 +200,10 @@ static bool ask(struct sz_txn *txn, enum sz_reason *reason)
     txn->op = (struct sz_authz_op){.on_done = on_done, .http = txn->worker->http};
     int rc = sz_authz_start(txn->snapshot->authz, txn->worker->loop, &check, txn->deadline, &txn->op);
     txn->op_started = rc == 0;
-    if (rc == 0)
+    if (rc == 0) {
+        ask_ahead(txn);
         return false;
+    }
     *reason = rc > 0 ? reason_of(&txn->op.answer) : SZ_REASON_authz_unavailable;
     return true;
 }
@@ -169,6 +239,7 @@ static enum sz_step run_checks(struct sz_txn *txn)
             return SZ_STEP_PARKED;
         txn->op_answered = false;
     } while (!weigh(txn, reason, &verdict));
+    cancel_ahead(txn);
     txn->answered = sz_loop_tick(txn->worker->loop);
     return verdict == SZ_REASON_allowed ? sz_pass(txn) : sz_refuse(txn, verdict);
 }

@@ -136,6 +136,7 @@ struct sz_txn {
     bool op_answered;           /* op.answer holds the answer of check_at */
     struct sz_mono answered;    /* when the last relation was answered */
     size_t check_at;            /* index of the check being asked */
+    struct sz_ahead *ahead;     /* checks asked before their turn, by index; NULL: none */
     enum sz_reason check_fault; /* a check that could not be asked; `allowed` = none so far */
     bool checked;
     enum sz_authz_source authz_source;

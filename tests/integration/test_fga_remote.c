@@ -16,6 +16,23 @@
     "    match: {path: \"/documents/{id}\"}\n"                                                         \
     "    auth: {issuers: [test]}\n"                                                                    \
     "    authorize: {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.id}\"}\n" \
+    "    upstream: up\n"                                                                               \
+    "  - id: all\n"                                                                                    \
+    "    match: {path: \"/all/{a}/{b}/{c}\"}\n"                                                        \
+    "    auth: {issuers: [test]}\n"                                                                    \
+    "    authorize:\n"                                                                                 \
+    "      all:\n"                                                                                     \
+    "        - {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.a}\"}\n"       \
+    "        - {user: \"user:{claims.sub}\", relation: editor, object: \"document:{path.b}\"}\n"       \
+    "        - {user: \"user:{claims.sub}\", relation: owner, object: \"document:{path.c}\"}\n"        \
+    "    upstream: up\n"                                                                               \
+    "  - id: any\n"                                                                                    \
+    "    match: {path: \"/any/{a}/{b}\"}\n"                                                            \
+    "    auth: {issuers: [test]}\n"                                                                    \
+    "    authorize:\n"                                                                                 \
+    "      any:\n"                                                                                     \
+    "        - {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.a}\"}\n"       \
+    "        - {user: \"user:{claims.sub}\", relation: editor, object: \"document:{path.b}\"}\n"       \
     "    upstream: up\n"
 
 static struct openfga fga;
@@ -404,4 +421,40 @@ Test(fga_remote, a_reload_keeps_what_is_known)
     cr_assert(gateway_reload(&g));
     expect(alice, "/documents/1", 200, "", "the same");
     cr_expect_eq(fga.checks, 1);
+}
+
+Test(fga_remote, the_checks_of_a_request_are_one_call)
+{
+    start("", "");
+    expect(alice, "/all/1/2/3", 200, "", "three of three");
+    cr_expect_eq(fga.batches, 1);
+    cr_expect_eq(fga.batched, 3);
+    cr_expect_eq(fga.checks, 0);
+    expect(alice, "/all/1/2/3", 200, "", "all of them kept");
+    cr_expect_eq(fga.batches, 1);
+    expect(bob, "/all/1/2/3", 403, "not_permitted", "none");
+    expect(alice, "/all/1/unknown/3", 503, "authz_error", "one cannot be answered");
+    expect(bob, "/all/1/unknown/3", 403, "not_permitted", "the first no decides");
+    expect(bob, "/all/unknown/2/3", 403, "not_permitted", "so does a later one");
+    expect(alice, "/any/internal/2", 200, "", "one yes is enough");
+    expect(bob, "/any/internal/2", 503, "authz_unavailable", "the other might have been one");
+    expect(bob, "/any/1/2", 403, "not_permitted", "two no");
+}
+
+Test(fga_remote, who_leaves_while_checks_are_under_way_harms_nobody)
+{
+    start(NO_CACHE, "");
+    fga.wait_ms = 200;
+    for (int i = 0; i < 10; i++) {
+        char request[2048];
+        int n =
+            snprintf(request, sizeof(request),
+                     "GET /all/%d/2/3 HTTP/1.1\r\nHost: gateway.test\r\nAuthorization: Bearer %s\r\n\r\n", i, alice);
+        struct wire w;
+        cr_assert(wire_open(&w, NULL, g.port));
+        cr_assert(wire_send(&w, sz_slice(request, (size_t)n)));
+        usleep(20 * 1000);
+        wire_reset(&w);
+    }
+    expect(alice, "/all/1/2/3", 200, "", "who stays");
 }

@@ -334,3 +334,116 @@ Test(decision, a_source_lives_as_long_as_its_questions)
     cr_assert_eq(other->freed, 1);
     free(other);
 }
+
+/* ---- L2 ---------------------------------------------------------------------------------------------------------- */
+
+static struct {
+    struct sz_decision_l2 l2;
+    struct sz_decision_l2_op *op;
+    bool down;
+    unsigned gets, puts;
+    bool put_allowed;
+    struct sz_span put_ttl;
+    char fields[1024];
+    size_t fields_n;
+} second;
+
+static bool l2_get(struct sz_decision_l2 *l2, struct sz_loop *loop, struct sz_slice fields,
+                   struct sz_decision_l2_op *op)
+{
+    (void)l2;
+    (void)loop;
+    second.gets++;
+    second.fields_n = fields.n;
+    memcpy(second.fields, fields.p, fields.n);
+    second.op = op;
+    return !second.down;
+}
+
+static void l2_put(struct sz_decision_l2 *l2, struct sz_loop *loop, struct sz_slice fields, bool allowed,
+                   struct sz_span ttl)
+{
+    (void)l2;
+    (void)loop;
+    second.puts++;
+    second.put_allowed = allowed;
+    second.put_ttl = ttl;
+    cr_assert(sz_eq(fields, sz_slice(second.fields, second.fields_n)));
+}
+
+static void set_up_l2(void)
+{
+    set_up();
+    memset(&second, 0, sizeof(second));
+    second.l2 = (struct sz_decision_l2){l2_get, l2_put};
+    source.authz.shared = true;
+    cached->free(cached);
+    cr_assert_eq(source.freed, 1);
+    source.freed = 0;
+    cached = sz_decisions_wrap(
+        decisions, &source.authz,
+        &(struct sz_decisions_conf){.ttl = SZ_SEC(10), .negative_ttl = SZ_SEC(2), .work = SZ_SEC(5), .l2 = &second.l2});
+}
+
+TestSuite(decision_l2, .init = set_up_l2, .fini = tear_down);
+
+Test(decision_l2, found_there_it_is_as_old_here)
+{
+    struct caller c, d;
+    cr_assert_eq(ask(&c, one, "doc:1"), 0);
+    cr_assert_eq(ask(&d, two, "doc:1"), 0);
+    cr_assert_eq(second.gets, 1);
+    second.op->on_done(second.op, true, true, SZ_SEC(9));
+    fake_loop_settle(one);
+    fake_loop_settle(two);
+    cr_assert_eq(c.told + d.told, 2);
+    cr_assert_eq(c.op.answer.outcome, SZ_AUTHZ_ALLOWED);
+    cr_assert_eq(c.op.answer.layer, SZ_AUTHZ_L2);
+    cr_assert_eq(source.asked, 0);
+    cr_assert_eq(second.puts, 0);
+    later(SZ_MS(900));
+    cr_assert_eq(ask(&c, one, "doc:1"), 1);
+    later(SZ_MS(200));
+    cr_assert_eq(ask(&c, one, "doc:1"), 0, "10 s after it was asked, wherever");
+    second.op->on_done(second.op, true, true, SZ_SEC(10)); /* too old: no */
+    fake_loop_settle(one);
+    cr_assert_eq(source.asked, 1);
+}
+
+Test(decision_l2, not_found_the_source_is_asked_and_tells_it)
+{
+    struct caller c;
+    cr_assert_eq(ask(&c, one, "doc:1"), 0);
+    source.answer.outcome = SZ_AUTHZ_DENIED;
+    later(SZ_MS(500));
+    second.op->on_done(second.op, false, false, (struct sz_span){0});
+    fake_loop_settle(one);
+    cr_assert_eq(c.told, 1);
+    cr_assert_eq(c.op.answer.outcome, SZ_AUTHZ_DENIED);
+    cr_assert_eq(second.puts, 1);
+    cr_assert_not(second.put_allowed);
+    cr_assert_eq(second.put_ttl.us, 1500000);
+}
+
+Test(decision_l2, without_it_all_goes_on)
+{
+    struct caller c;
+    second.down = true;
+    cr_assert_eq(ask(&c, one, "doc:1"), 1);
+    cr_assert_eq(source.asked, 1);
+    cr_assert_eq(second.puts, 1);
+    source.answer.outcome = SZ_AUTHZ_ERROR;
+    cr_assert_eq(ask(&c, one, "doc:2"), 1);
+    cr_assert_eq(second.puts, 1, "an error is nobody's to know");
+}
+
+Test(decision_l2, a_source_whose_epoch_is_its_own_keeps_to_itself)
+{
+    struct caller c;
+    source.authz.shared = false;
+    cr_assert_eq(ask(&c, one, "doc:1"), 1);
+    struct sz_check sure = question("doc:1");
+    sure.consistency = SZ_HIGHER_CONSISTENCY;
+    cr_assert_eq(ask_with(&c, one, &sure), 1);
+    cr_assert_eq(second.gets + second.puts, 0);
+}

@@ -34,8 +34,10 @@ static struct {
     char asked[1024], context[4096], tuples[16384];
     bool consistent;
     unsigned asked_n, cancelled_n;
-    struct sz_defer defer;
-    struct sz_authz_op *op;
+    struct late { /* questions that are answered later */
+        struct sz_defer defer;
+        struct sz_authz_op *op;
+    } late[8];
 } source;
 
 void kit_answer(const char *object, enum sz_authz_outcome outcome, bool later)
@@ -77,9 +79,9 @@ unsigned kit_cancelled_n(void)
 
 static void on_later(struct sz_defer *defer)
 {
-    (void)defer;
-    struct sz_authz_op *op = source.op;
-    source.op = NULL;
+    struct late *late = SZ_CONTAINER(defer, struct late, defer);
+    struct sz_authz_op *op = late->op;
+    late->op = NULL;
     op->on_done(op);
 }
 
@@ -107,9 +109,12 @@ static int source_start(struct sz_authz *authz, struct sz_loop *loop, const stru
         op->answer.outcome = source.rows[i].outcome;
         if (!source.rows[i].later)
             return 1;
-        source.op = op;
-        source.defer = (struct sz_defer){.on_run = on_later};
-        sz_defer_start(loop, &source.defer);
+        struct late *late = source.late;
+        while (late->op != NULL)
+            late++;
+        cr_assert(late < source.late + SZ_COUNT(source.late));
+        *late = (struct late){{.on_run = on_later}, op};
+        sz_defer_start(loop, &late->defer);
         return 0;
     }
     return 1;
@@ -118,9 +123,12 @@ static int source_start(struct sz_authz *authz, struct sz_loop *loop, const stru
 static void source_cancel(struct sz_authz *authz, struct sz_authz_op *op)
 {
     (void)authz;
-    cr_assert_eq(source.op, op);
-    sz_defer_cancel(&source.defer);
-    source.op = NULL;
+    struct late *late = source.late;
+    while (late < source.late + SZ_COUNT(source.late) && late->op != op)
+        late++;
+    cr_assert(late < source.late + SZ_COUNT(source.late));
+    sz_defer_cancel(&late->defer);
+    late->op = NULL;
     source.cancelled_n++;
 }
 

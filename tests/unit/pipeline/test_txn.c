@@ -267,6 +267,27 @@ Test(txn, all_and_any_keep_no_and_could_not_ask_apart)
     }
 }
 
+Test(txn, checks_behind_one_that_is_waited_for_are_asked_with_it)
+{
+    enum sz_step step;
+    kit_answer("doc:a", SZ_AUTHZ_ALLOWED, true);
+    kit_answer("doc:b", SZ_AUTHZ_ALLOWED, true);
+    struct sz_txn *txn = kit_start(&kit, &(struct kit_request){.target = "/all", .token = kit_token(&kit, "")}, &step);
+    cr_assert_eq(step, SZ_STEP_PARKED);
+    cr_assert_eq(kit_asked_n(), 2);
+    kit_end(txn);
+    cr_assert_eq(kit_cancelled_n(), 2);
+    fake_loop_settle(kit.loop); /* nothing comes back */
+    /* The first no decides, and nobody waits for the second. */
+    kit_close(&kit);
+    kit_open(&kit, routes);
+    kit_answer("doc:a", SZ_AUTHZ_DENIED, true);
+    kit_answer("doc:b", SZ_AUTHZ_ALLOWED, true);
+    cr_assert_eq(kit_reason(&kit, &(struct kit_request){.target = "/all", .token = kit_token(&kit, "")}),
+                 SZ_REASON_not_permitted);
+    cr_assert_eq(kit_cancelled_n(), 1);
+}
+
 Test(txn, a_client_that_leaves_cancels_its_question)
 {
     enum sz_step step;
