@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fake/certs.h"
 #include "harness.h"
 
 #define KEY  "k-0123456789abcdef0123456789abcdef"
@@ -357,4 +358,110 @@ Test(api, keys_are_changed_by_a_reload, .init = setup, .fini = teardown, .timeou
     cr_expect_eq(http1_ask(g.port, "POST", "/authz/check", "a-new-key-of-some-length", JSON,
                            CHECK("alice", "viewer", "roadmap"), NULL),
                  200);
+}
+
+/* ---- a source that cannot be asked ---------------------------------------------------------------------------------
+ */
+
+#define REMOTE                                                                                                   \
+    "listen:\n  - {address: \"127.0.0.1:{port}\", mode: api, keys_file: \"{dir}/keys\"}\n"                       \
+    "admin: {address: \"127.0.0.1:{admin}\"}\n"                                                                  \
+    "workers: 1\n"                                                                                               \
+    "limits: {request_timeout: 2s}\n"                                                                            \
+    "fga:\n  mode: remote\n  api_url: \"http://127.0.0.1:{upstream}\"\n  store_id: 01H0H015178Y2V4CX10C2KGHF4\n" \
+    "  model_id: 01H0H015178Y2V4CX10C2KGHF5\n"
+
+/* Could not ask: never `false`, in none of the three forms. */
+Test(api, what_could_not_be_asked_is_503, .timeout = 60)
+{
+    static const struct {
+        const char *path, *body;
+    } rows[] = {
+        {"/authz/check", CHECK("alice", "viewer", "roadmap")},
+        {"/access/v1/evaluation", ALICE},
+        {"/access/v1/evaluations", "{\"evaluations\":[" ALICE "," BOB "]}"},
+        {"/access/v1/evaluations",
+         "{\"options\":{\"evaluations_semantic\":\"deny_on_first_deny\"},\"evaluations\":[" ALICE "," BOB "]}"},
+        {"/access/v1/evaluations",
+         "{\"options\":{\"evaluations_semantic\":\"permit_on_first_permit\"},\"evaluations\":[" ALICE "," BOB "]}"},
+    };
+    scratch_write("keys", SZ_S(KEY "\n"));
+    cr_assert(gateway_start(&g, REMOTE, 1));
+    for (size_t i = 0; i < SZ_COUNT(rows); i++) {
+        struct http1_response r = {0};
+        http1_ask(g.port, "POST", rows[i].path, KEY, JSON, rows[i].body, &r);
+        expect_answer(&r, 503, "authz_unavailable", rows[i].body);
+        cr_expect(http1_field_count(&r, "retry-after") == 1);
+        cr_expect(r.body.p == NULL || strstr(r.body.p, "false") == NULL, "%s", r.body.p);
+        http1_response_fini(&r);
+    }
+    stop_gateway(&g);
+    scratch_remove();
+}
+
+/* A store that hangs: the deadline answers; a client that leaves takes its questions along. */
+Test(api, a_store_that_hangs_and_clients_that_leave, .timeout = 60)
+{
+    static const struct upstream_script hang = {.fault_at = UPSTREAM_AT_ANSWER, .fault = UPSTREAM_HANG};
+    struct upstream *store = upstream_start(NULL);
+    struct http1_response r = {0};
+    cr_assert_not_null(store);
+    upstream_play(store, &hang);
+    scratch_write("keys", SZ_S(KEY "\n"));
+    cr_assert(gateway_start(&g, REMOTE, upstream_port(store)));
+    for (int i = 0; i < 10; i++) {
+        static const char several[] = "{\"evaluations\":[" ALICE "," BOB "," ALICE "]}";
+        struct http1 c;
+        cr_assert(http1_open(&c, g.port));
+        http1_printf(&c,
+                     "POST /access/v1/evaluations HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer " KEY "\r\n" JSON
+                     "Content-Length: %zu\r\n\r\n%s",
+                     sizeof(several) - 1, several);
+        if (i == 0)
+            cr_expect(upstream_wait(store, 0, SZ_MS(200)));
+        http1_close(&c);
+    }
+    http1_ask(g.port, "POST", "/authz/check", KEY, JSON, CHECK("alice", "viewer", "roadmap"), &r);
+    expect_answer(&r, 503, "authz_unavailable", "hangs");
+    http1_response_fini(&r);
+    stop_gateway(&g);
+    upstream_stop(&store);
+    scratch_remove();
+}
+
+/* TLS as on any listener; and the journal says who asked what. */
+Test(api, tls_and_the_journal, .timeout = 60)
+{
+    struct http1_response r = {0};
+    struct http1 c;
+    char *log;
+    size_t n;
+    static struct cert ca, leaf;
+    cert_ca(&ca, "ca");
+    cert_leaf(&leaf, "a.example", &ca, "DNS:a.example", 90);
+    scratch_write("keys", SZ_S(KEY " billing\n"));
+    cr_assert(gateway_start(&g,
+                            "listen:\n  - {address: \"127.0.0.1:{port}\", mode: api, keys_file: \"{dir}/keys\", tls: "
+                            "{certificate: \"{dir}/a.example.pem\", key: \"{dir}/a.example.key\"}}\n"
+                            "admin: {address: \"127.0.0.1:{admin}\"}\n"
+                            "audit: {path: \"{dir}/audit\", durability: none}\n"
+                            "workers: 1\n" FGA,
+                            9));
+    cr_assert(http1_open_tls(&c, g.port, &(struct wire_tls){.ca = ca.file, .name = "a.example"}));
+    http1_printf(&c,
+                 "POST /authz/check HTTP/1.1\r\nHost: a.example\r\nAuthorization: Bearer " KEY "\r\n" JSON
+                 "Content-Length: %zu\r\n\r\n%s",
+                 strlen(CHECK("bob", "viewer", "roadmap")), CHECK("bob", "viewer", "roadmap"));
+    cr_expect_eq(http1_read(&c, "POST", SZ_SEC(10), &r), 0);
+    expect_answer(&r, 200, "", "tls");
+    http1_close(&c);
+    http1_response_fini(&r);
+    log = gateway_admin(&g, "/audit?limit=10");
+    n = strlen(log);
+    cr_expect(n > 0 && strstr(log, "document:roadmap#viewer@user:bob") != NULL && strstr(log, "billing") != NULL, "%s",
+              log);
+    cr_expect(strstr(log, KEY) == NULL);
+    free(log);
+    stop_gateway(&g);
+    scratch_remove();
 }
