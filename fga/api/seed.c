@@ -44,15 +44,15 @@ struct sz_fga_seed *sz_fga_seed_read(const struct sz_conf_fga *conf, struct sz_t
 {
     struct sz_fga_seed *seed = sz_xcalloc(1, sizeof(*seed));
     sz_arena_init(&seed->arena);
-    if (conf->model_text.p == NULL && conf->model.n == 0)
-        return seed;
-    seed->model = conf->model_text.p != NULL ? model_of_text(conf->model_text, why)
-                                             : sz_model_load(sz_pool_strdup(&seed->arena.pool, conf->model), why);
-    if (seed->model == NULL || read_tuples(seed, conf, why) != 0) {
+    bool named = conf->model_text.p != NULL || conf->model.n > 0;
+    if (named)
+        seed->model = conf->model_text.p != NULL ? model_of_text(conf->model_text, why)
+                                                 : sz_model_load(sz_pool_strdup(&seed->arena.pool, conf->model), why);
+    if ((named && seed->model == NULL) || read_tuples(seed, conf, why) != 0) {
         sz_fga_seed_free(&seed);
         return NULL;
     }
-    seed->json = sz_hub_model_text(seed->model);
+    seed->json = named ? sz_hub_model_text(seed->model) : NULL;
     return seed;
 }
 
@@ -187,28 +187,45 @@ static int plant_all(const struct sz_fga_seed *seed, struct sz_fga_store *store,
 struct sow {
     const struct sz_fga_seed *seed;
     struct sz_fga_hub *hub;
+    struct sz_slice store; /* absent: the gateway's own, made when it is not there */
     struct sz_text *why;
     int rc;
 };
 
+static int sow_into(struct sow *s, struct sz_fga_store *store)
+{
+    const struct sz_fga_model *model = sz_hub_model(store, SZ_NONE);
+    if (s->seed->model != NULL && (model = own_model(store, s->seed, s->why)) == NULL)
+        return -EINVAL;
+    if (model != NULL)
+        return plant_all(s->seed, store, model->program, s->why);
+    if (s->seed->tuples.p == NULL)
+        return 0;
+    sz_text_set(s->why, "the store has no model that tuples could be checked against");
+    return -EINVAL;
+}
+
 static void sow(void *arg)
 {
     struct sow *s = arg;
-    struct sz_fga_store *store = own_store(s->hub);
-    s->rc = store != NULL ? 0 : -EIO;
+    struct sz_fga_store *store = s->store.p != NULL ? sz_hub_store(s->hub, s->store) : own_store(s->hub);
+    s->rc = store != NULL ? sow_into(s, store) : -EINVAL;
     if (store == NULL)
-        sz_text_set(s->why, "the gateway's own store could not be made: see the log");
-    if (store != NULL && s->seed->model != NULL) {
-        const struct sz_fga_model *model = own_model(store, s->seed, s->why);
-        s->rc = model == NULL ? -EINVAL : plant_all(s->seed, store, model->program, s->why);
-    }
+        sz_text_set(s->why, "%s",
+                    s->store.p != NULL ? "there is no such store"
+                                       : "the gateway's own store could not be made: see the log");
     sz_hub_store_unref(store);
+}
+
+int sz_seed_into(const struct sz_fga_seed *seed, struct sz_fga_hub *hub, struct sz_slice store, struct sz_text *why)
+{
+    struct sow s = {seed, hub, store, why, -EAGAIN};
+    sz_text_set(why, "no thread to load it on");
+    sz_hub_on_writer(hub, sow, &s);
+    return s.rc;
 }
 
 int sz_fga_seed_apply(const struct sz_fga_seed *seed, struct sz_fga_hub *hub, struct sz_text *why)
 {
-    struct sow s = {seed, hub, why, -EAGAIN};
-    sz_text_set(why, "no thread to load it on");
-    sz_hub_on_writer(hub, sow, &s);
-    return s.rc;
+    return sz_seed_into(seed, hub, SZ_NONE, why);
 }

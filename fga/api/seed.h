@@ -5,6 +5,7 @@
 #include "fga/engine/engine.h"
 
 struct sz_conf_fga;
+struct sz_fga_hub;
 
 struct sz_fga_seed {
     struct sz_arena arena;  /* of the texts */
@@ -17,6 +18,10 @@ struct sz_fga_seed {
 
 /* Each tuple of the seed to `p` of the engine; one that is there stays as it is.  -EINVAL: *why says which and why. */
 int sz_seed_load(const struct sz_fga_seed *seed, struct sz_engine *e, const struct sz_program *p,
+                 struct sz_text *why) SZ_MUST_CHECK;
+
+/* As sz_fga_seed_apply, into that store; tuples without a model are checked against its newest. */
+int sz_seed_into(const struct sz_fga_seed *seed, struct sz_fga_hub *hub, struct sz_slice store,
                  struct sz_text *why) SZ_MUST_CHECK;
 
 #endif

@@ -6,6 +6,7 @@
 #define SUBZERO_FGA_TOOLS_H
 
 #include "subzero/base.h"
+#include "subzero/time.h"
 
 struct sz_fga_totals {
     unsigned tests, tests_failed, assertions, assertions_failed;
@@ -26,5 +27,19 @@ struct sz_fga_question {
     bool explain;        /* also say through which tuples */
 };
 int sz_fga_check_files(const struct sz_fga_question *q, struct sz_buf *out);
+
+/*
+ * Stores in a state_dir whose gateway does not run (the directory is locked): models and tuples into one, or out of it.
+ * `out` gets what there is to say, or what is exported.
+ */
+struct sz_fga_files {
+    const char *state_dir;
+    const char *store;          /* its id; NULL: the gateway's own */
+    const char *model, *tuples; /* import: files; either may be NULL */
+    bool export_model;          /* export: the newest model as JSON instead of the tuples as JSON lines */
+};
+/* wall: when it is written. */
+int sz_fga_import(const struct sz_fga_files *files, struct sz_wall (*wall)(void), struct sz_buf *out);
+int sz_fga_export(const struct sz_fga_files *files, struct sz_buf *out);
 
 #endif

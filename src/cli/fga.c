@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/cli.h"
+#include "subzero/crypto.h"
 #include "subzero/fga_tools.h"
 
 static const char usage_text[] =
@@ -13,12 +14,16 @@ static const char usage_text[] =
     "       subzero fga transform --to json|fga MODEL\n"
     "       subzero fga check --model MODEL [--tuples FILE] [--context JSON] USER RELATION OBJECT\n"
     "       subzero fga explain --model MODEL [--tuples FILE] [--context JSON] USER RELATION OBJECT\n"
+    "       subzero fga import --state-dir DIR [--store ID] [--model MODEL] [--tuples FILE]\n"
+    "       subzero fga export --state-dir DIR [--store ID] [--model]\n"
     "\n"
     "  test       runs store tests and prints what differs\n"
     "  validate   prints every mistake of a model with its line and column\n"
     "  transform  prints a model in its other form\n"
     "  check      says whether the user has the relation with the object\n"
     "  explain    also says why\n"
+    "  import     puts a model and tuples into a store of a gateway that does not run\n"
+    "  export     prints its tuples as JSON lines, or with --model its newest model as JSON\n"
     "\n"
     "A MODEL is a .fga or .json file, or an fga.mod beside its modules.  Tuples are read from .yaml, .json, .jsonl\n"
     "and .csv files.  Exit code 0: passed, valid, allowed; 1: not; 2: wrong usage.\n";
@@ -124,6 +129,43 @@ static int run_check(int argc, char **argv, bool explain)
     return print(&out, sz_fga_check_files(&q, &out));
 }
 
+/* Both commands; import's --model has a value, export's has none. */
+static int run_transfer(int argc, char **argv, bool import)
+{
+    const struct option options[] = {{"state-dir", required_argument, NULL, 'd'},
+                                     {"store", required_argument, NULL, 's'},
+                                     {"model", import ? required_argument : no_argument, NULL, 'm'},
+                                     {import ? "tuples" : NULL, required_argument, NULL, 't'},
+                                     {NULL, 0, NULL, 0}};
+    struct sz_fga_files files = {0};
+    int c;
+    optind = 1;
+    while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+        if (c == 'd')
+            files.state_dir = optarg;
+        else if (c == 's')
+            files.store = optarg;
+        else if (c == 't')
+            files.tuples = optarg;
+        else if (c == 'm' && import)
+            files.model = optarg;
+        else if (c == 'm')
+            files.export_model = true;
+        else
+            return usage();
+    }
+    if (files.state_dir == NULL || optind != argc || (import && files.model == NULL && files.tuples == NULL))
+        return usage();
+    sz_crypto_init();
+    struct sz_buf out = {0};
+    int code = import ? sz_fga_import(&files, sz_wall_read, &out) : sz_fga_export(&files, &out);
+    if (code == 0)
+        return print(&out, code);
+    fprintf(stderr, "subzero: %.*s", SZ_FMT(sz_buf_slice(&out)));
+    sz_buf_fini(&out);
+    return code;
+}
+
 int sz_cmd_fga(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -139,5 +181,7 @@ int sz_cmd_fga(int argc, char **argv)
         return run_transform(argc - 1, argv + 1);
     if (strcmp(what, "check") == 0 || strcmp(what, "explain") == 0)
         return run_check(argc - 1, argv + 1, what[0] == 'e');
+    if (strcmp(what, "import") == 0 || strcmp(what, "export") == 0)
+        return run_transfer(argc - 1, argv + 1, what[0] == 'i');
     return usage();
 }

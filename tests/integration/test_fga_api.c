@@ -457,3 +457,62 @@ Test(fga_api, a_damaged_log_refuses_the_start, .fini = scratch_remove, .timeout 
     cr_expect(status == 1 && strstr(out, "stores.log: offset 16:") != NULL, "%d %s", status, out);
     free(out);
 }
+
+/* What a command prints on stdout and stderr; free it. */
+static char *command(int wanted, const char *const *argv)
+{
+    static unsigned runs;
+    struct proc run = {0};
+    char name[32]; /* of a log of its own */
+    snprintf(name, sizeof(name), "command-%u", runs++);
+    int status = proc_run(&run, name, 60, argv);
+    char *out = file_read(run.log, NULL);
+    cr_expect_eq(status, wanted, "%s %s: %d %s", argv[1], argv[2], status, out);
+    return out;
+}
+
+Test(fga_api, import_and_export_carry_a_store_over, .fini = scratch_remove, .timeout = 120)
+{
+    char from[512], to[512];
+    const char *model_file = scratch_write("m.fga", SZ_S("model\n  schema 1.1\ntype user\ntype doc\n  relations\n    "
+                                                         "define viewer: [user, user with late]\ncondition late(h: "
+                                                         "int) {\n  h > 20\n}\n"));
+    const char *tuples = scratch_write(
+        "t.jsonl", SZ_S("{\"user\":\"user:a\",\"relation\":\"viewer\",\"object\":\"doc:1\"}\n"
+                        "{\"user\":\"user:b\",\"relation\":\"viewer\",\"object\":\"doc:2\",\"condition\":{\"name\":"
+                        "\"late\",\"context\":{\"h\":21}}}\n"));
+    snprintf(from, sizeof(from), "%s/one", scratch_path());
+    snprintf(to, sizeof(to), "%s/two", scratch_path());
+    const char *in[] = {SZ_BINARY, "fga",      "import",   "--state-dir", from,
+                        "--model", model_file, "--tuples", tuples,        NULL};
+    for (int i = 0; i < 2; i++) { /* a second time changes nothing */
+        char *said = command(0, in);
+        cr_expect(strstr(said, "1 models, 2 tuples") != NULL, "%s", said);
+        free(said);
+    }
+    const char *out[] = {SZ_BINARY, "fga", "export", "--state-dir", from, NULL};
+    char *exported = command(0, out);
+    const char *model_out[] = {SZ_BINARY, "fga", "export", "--state-dir", from, "--model", NULL};
+    char *exported_model = command(0, model_out);
+    const char *again[] = {SZ_BINARY,
+                           "fga",
+                           "import",
+                           "--state-dir",
+                           to,
+                           "--model",
+                           scratch_write("m.json", sz_cstr(exported_model)),
+                           "--tuples",
+                           scratch_write("t2.jsonl", sz_cstr(exported)),
+                           NULL};
+    free(command(0, again));
+    out[4] = to;
+    char *twice = command(0, out);
+    cr_expect_str_eq(twice, exported);
+    cr_expect(strstr(twice, "\"late\"") != NULL, "%s", twice);
+    free(twice);
+    free(exported);
+    free(exported_model);
+    const char *unknown[] = {SZ_BINARY, "fga", "export", "--state-dir", from, "--store", "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+                             NULL};
+    free(command(1, unknown));
+}
