@@ -10,6 +10,7 @@
 #include "edge/server.h"
 #include "edge/sweep.h"
 #include "edge/tls.h"
+#include "pipeline/decision_l2.h"
 #include "subzero/log.h"
 
 static bool serves(const struct sz_edge_thread *thread, const struct sz_listener *listener)
@@ -63,6 +64,7 @@ int sz_thread_init(struct sz_edge_thread *thread, struct sz_server *server, unsi
         thread->worker.http = thread->http;
         thread->worker.redis = thread->redis;
         thread->worker.redis_cache = thread->redis_cache;
+        sz_decisions_shared_loop(server->gate.l2_decisions, thread->loop, thread->redis_cache);
         thread->pools = sz_proxy_pools_new(&thread->ctx, thread->loop);
         sz_sweep_start(thread);
     }
@@ -87,6 +89,7 @@ void sz_thread_fini(struct sz_edge_thread *thread)
     sz_timer_cancel(thread->loop, &thread->sweep);
     sz_timer_cancel(thread->loop, &thread->revoked);
     sz_tls_thread_fini(thread);
+    sz_decisions_shared_loop(thread->server->gate.l2_decisions, thread->loop, NULL);
     thread->worker.redis_cache = thread->worker.redis = NULL; /* what ends with them starts nothing there any more */
     if (thread->redis_cache == thread->redis)
         thread->redis_cache = NULL;

@@ -217,6 +217,7 @@ struct sz_gate {
     struct sz_flights *key_flights;   /* one per source of keys that is waited for */
     struct sz_flights *token_flights; /* one per opaque token that is asked about */
     struct sz_l2 *l2;                 /* NULL: no Redis, or off */
+    struct sz_decisions_shared *l2_decisions;
     struct sz_threat *threat;
     _Atomic uint32_t threat_series[SZ_SIGNALS][SZ_THREAT_ACTION_DRY_RUN + 1]; /* handles; 0 = not registered yet */
     struct sz_audit *audit;                                                   /* NULL: off */

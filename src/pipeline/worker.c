@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "pipeline/decision_l2.h"
 #include "pipeline/identify.h"
 #include "pipeline/verify_queue.h"
 #include "subzero/decision.h"
@@ -93,6 +94,7 @@ int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
     gate->token_flights = sz_flights_new(&(struct sz_flights_conf){
         .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_identity), .age = SZ_SEC(60)});
     gate->l2 = sz_l2_new(conf);
+    gate->l2_decisions = sz_decisions_shared_new(gate->l2);
     bool decisions = conf->cache.decisions.capacity > 0;
     if (decisions)
         gate->decisions = sz_decisions_new(conf->cache.decisions.capacity);
@@ -120,6 +122,7 @@ void sz_gate_fini(struct sz_gate *gate)
     sz_limiter_free(&gate->limiter);
     sz_flights_free(&gate->key_flights);
     sz_flights_free(&gate->token_flights);
+    sz_decisions_shared_free(&gate->l2_decisions);
     sz_l2_free(&gate->l2);
     sz_threat_free(&gate->threat);
     sz_decisions_free(&gate->decisions);
@@ -131,8 +134,10 @@ void sz_gate_adopt(struct sz_gate *gate, struct sz_snapshot *snapshot)
     bool kept = conf->fga.mode == SZ_FGA_EMBEDDED || conf->fga.remote.consistency != SZ_HIGHER_CONSISTENCY;
     if (gate->decisions == NULL || snapshot->authz == NULL || !kept)
         return;
-    snapshot->authz = sz_decisions_wrap(gate->decisions, snapshot->authz,
-                                        &(struct sz_decisions_conf){.ttl = conf->cache.decisions.ttl,
-                                                                    .negative_ttl = conf->cache.decisions.negative_ttl,
-                                                                    .work = conf->limits.request_timeout});
+    snapshot->authz =
+        sz_decisions_wrap(gate->decisions, snapshot->authz,
+                          &(struct sz_decisions_conf){.ttl = conf->cache.decisions.ttl,
+                                                      .negative_ttl = conf->cache.decisions.negative_ttl,
+                                                      .work = conf->limits.request_timeout,
+                                                      .l2 = sz_decisions_shared_face(gate->l2_decisions)});
 }

@@ -265,3 +265,25 @@ Test(l2, a_full_redis_pauses_writes_and_nothing_else)
     cr_expect(gateway_logged(&kit_gateway, "Redis is full"));
     cr_expect_eq(gateway_metric(&kit_gateway, "subzero_breaker_state{dependency=\"redis\"}"), 0);
 }
+
+Test(l2, the_cache_may_have_a_server_of_its_own)
+{
+    struct redis_server own = {0};
+    char more[256];
+    cr_assert(redis_start(&own));
+    snprintf(more, sizeof(more), "cache: {l2: {redis: {url: \"%s\"}}}\n", own.url);
+    start_both(more);
+    char *token = provider_opaque(kit_provider, "alice", 600, NULL);
+    kit_expect(token, 200, "", "asked");
+    for (int i = 0; i < 100 && redis_number(&own, "DBSIZE") < 1; i++)
+        kit_sleep(20);
+    cr_expect_eq(redis_number(&own, "DBSIZE"), 1);
+    cr_expect_eq(redis_number(&redis, "DBSIZE"), 0);
+    cr_expect_eq(ask_second(token), 200);
+    cr_expect_eq(hits(&second), 1);
+    redis_kill(&own);
+    char *other = provider_opaque(kit_provider, "bob", 600, NULL);
+    kit_expect(other, 200, "", "without it");
+    free(other);
+    free(token);
+}
