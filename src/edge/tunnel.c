@@ -4,9 +4,9 @@
  *
  *   client socket (h2o's, maybe TLS) ◀── down ──  tunnel  ── up ──▶ upstream connection (ours)
  *
- * It ends with the token or its revocation (close frame 1008), with the drain or after the upstream's idle timeout without a byte (1001),
- * or when either side ends.  A close frame of ours goes between two frames: what is under way in that direction is let
- * through to its end first, within the half second that closing takes at most.
+ * It ends with the token or its revocation (close frame 1008), with the drain or after the upstream's idle timeout
+ * without a byte (1001), or when either side ends.  A close frame of ours goes between two frames: what is under way in
+ * that direction is let through to its end first, within the half second that closing takes at most.
  */
 #include <errno.h>
 #include <h2o.h>
