@@ -13,12 +13,16 @@
 /* ---- the source between the stages and the real one ---------------------------------------------------------------
  */
 
+struct under_way {          /* a route's checks are under way together where they have to be waited for */
+    struct sz_authz_op *op; /* NULL: free */
+    void (*on_done)(struct sz_authz_op *op); /* the stage's */
+    struct sz_explain_check *check;          /* NULL: more than are written down */
+};
 struct listening {
     struct sz_authz authz;
     struct sz_authz *inner;
     struct sz_explain *x;
-    void (*on_done)(struct sz_authz_op *op); /* the stage's */
-    struct sz_explain_check *current;
+    struct under_way under_way[SZ_EXPLAIN_CHECKS];
 };
 static struct listening *listening_of(struct sz_authz *authz)
 {
@@ -59,40 +63,58 @@ static struct sz_explain_check *note(struct listening *l, const struct sz_check 
     return c;
 }
 
-static void answered(struct listening *l, const struct sz_authz_op *op)
+static void answered(struct sz_explain_check *check, const struct sz_authz_op *op)
 {
-    if (l->current == NULL)
+    if (check == NULL)
         return;
-    l->current->answer = op->answer;
-    l->current->answered = true;
-    l->current = NULL;
+    check->answer = op->answer;
+    check->answered = true;
+}
+
+/* The slot of an op, or with NULL a free one; a route has fewer checks than there are slots. */
+static struct under_way *slot_of(struct listening *l, const struct sz_authz_op *op)
+{
+    for (size_t i = 0; i < SZ_COUNT(l->under_way); i++) {
+        if (l->under_way[i].op == op)
+            return &l->under_way[i];
+    }
+    return NULL;
 }
 
 static void on_inner(struct sz_authz_op *op)
 {
-    answered(active, op);
-    active->on_done(op);
+    struct under_way *slot = slot_of(active, op);
+    SZ_ASSERT(slot != NULL);
+    slot->op = NULL;
+    answered(slot->check, op);
+    slot->on_done(op);
 }
 
 static int start(struct sz_authz *authz, struct sz_loop *loop, const struct sz_check *check, struct sz_mono deadline,
                  struct sz_authz_op *op)
 {
     struct listening *l = listening_of(authz);
+    struct under_way *slot = slot_of(l, NULL);
+    SZ_ASSERT(slot != NULL);
     active = l;
-    l->current = note(l, check);
-    l->on_done = op->on_done;
+    *slot = (struct under_way){.op = op, .on_done = op->on_done, .check = note(l, check)};
     op->on_done = on_inner;
     int rc = sz_authz_start(l->inner, loop, check, deadline, op);
     if (rc < 0)
         op->answer.outcome = SZ_AUTHZ_UNAVAILABLE;
-    if (rc != 0)
-        answered(l, op);
+    if (rc == 0)
+        return 0;
+    slot->op = NULL;
+    answered(slot->check, op);
     return rc;
 }
 
 static void cancel(struct sz_authz *authz, struct sz_authz_op *op)
 {
     struct listening *l = listening_of(authz);
+    struct under_way *slot = slot_of(l, op);
+    if (slot != NULL)
+        slot->op = NULL;
     l->inner->cancel(l->inner, op);
 }
 

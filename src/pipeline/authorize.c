@@ -164,7 +164,10 @@ static void ask_ahead(struct sz_txn *txn)
         txn->ahead = sz_pool_zalloc(txn->pool, route->checks_n * sizeof(*txn->ahead));
     for (size_t i = txn->check_at + 1; i < route->checks_n; i++) {
         struct sz_ahead *ahead = &txn->ahead[i];
-        if (ahead->state != NOT_ASKED || sz_question(txn, &route->checks[i], &check) != SZ_REASON_allowed)
+        const char *detail = txn->detail;
+        bool askable = ahead->state == NOT_ASKED && sz_question(txn, &route->checks[i], &check) == SZ_REASON_allowed;
+        txn->detail = detail;
+        if (!askable)
             continue; /* what is wrong with the question is said when its turn comes */
         ahead->op = (struct sz_authz_op){.on_done = on_ahead, .http = txn->worker->http};
         ahead->txn = txn;

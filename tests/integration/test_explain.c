@@ -125,6 +125,26 @@ Test(explain, what_could_not_be_asked_is_no_no, .init = setup, .fini = teardown,
     sz_buf_fini(&jwk);
 }
 
+/* Checks that are under way together, at a store that is not there. */
+Test(explain, several_checks_of_a_remote_store, .init = setup, .fini = teardown, .timeout = 60)
+{
+    config = scratch_write(
+        "explain.yaml",
+        SZ_S(HEAD ISSUERS
+             "fga: {mode: remote, api_url: \"http://127.0.0.1:1\", store_id: 01H0H015178Y2V4CX10C2KGHF4, model_id: "
+             "01H0H015178Y2V4CX10C2KGHF5}\n"
+             "routes:\n"
+             "  - id: documents\n    match: {methods: [GET], path: \"/documents/{id}\"}\n    upstream: up\n"
+             "    auth: {issuers: [test], scopes: [\"read:documents\"]}\n"
+             "    authorize:\n      all:\n"
+             "        - {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.id}\"}\n"
+             "        - {user: \"user:{claims.sub}\", relation: viewer, object: \"folder:{path.id}\"}\n"
+             "        - {user: \"user:{claims.sub}\", relation: viewer, object: \"shelf:{path.id}\"}\n"));
+    EXPECT(token, "GET", "/documents/plan", 3, "is user:alice viewer of document:plan?",
+           "is user:alice viewer of folder:plan?", "is user:alice viewer of shelf:plan?", "could not ask",
+           "503 authz_unavailable");
+}
+
 Test(explain, wrong_usage_and_bad_configurations, .init = setup, .fini = teardown, .timeout = 60)
 {
     struct proc p;
