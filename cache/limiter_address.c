@@ -16,18 +16,26 @@ static struct sz_slice key_of(struct sz_addr client, unsigned bits, struct key *
     return sz_slice(out->bytes, sizeof(out->bytes));
 }
 
+/* How long it has to wait is worked out for those alone that have to: a denial changes nothing, and is asked twice. */
+static bool take(struct sz_limiter *limiter, struct sz_slice key, const struct sz_limit_rule *rule, uint64_t now,
+                 struct sz_span *retry)
+{
+    struct sz_limit_view view;
+    if (SZ_LIKELY(sz_limit_table_take(limiter->addresses, key, rule, now, 1, NULL) > 0))
+        return true;
+    bool good = sz_limit_table_take(limiter->addresses, key, rule, now, 1, &view) > 0;
+    *retry = view.retry;
+    return good;
+}
+
 bool sz_limiter_address(struct sz_limiter *limiter, const struct sz_conf_limits *conf, struct sz_addr client,
                         struct sz_mono now, struct sz_span *retry)
 {
     struct key key;
-    struct sz_limit_view view;
     uint64_t us = (uint64_t)now.us;
-    bool good =
-        sz_limit_table_take(limiter->addresses, key_of(client, 64, &key), &conf->per_address.rule, us, 1, &view) > 0;
+    bool good = take(limiter, key_of(client, 64, &key), &conf->per_address.rule, us, retry);
     if (good && !sz_addr_is_v4(client))
-        good = sz_limit_table_take(limiter->addresses, key_of(client, 48, &key), &conf->per_address.wide, us, 1,
-                                   &view) > 0;
-    *retry = view.retry;
+        good = take(limiter, key_of(client, 48, &key), &conf->per_address.wide, us, retry);
     return good;
 }
 

@@ -69,7 +69,7 @@ static void spend(struct sz_limit_op *op, struct sz_limit_slot *slot, struct lea
     op->answer.view.left = lease.rest + lease.left * (policy->rule.cost / unit);
     op->answer.view.reset = rest_of(op, over);
     if (lease.left == 0)
-        put(slot, (struct lease){NOTHING}, 0);
+        put(slot, (struct lease){.kind = NOTHING}, 0);
     else
         put(slot, lease, over);
 }
@@ -122,7 +122,7 @@ void sz_lease_granted(struct sz_limit_op *op, uint64_t granted)
     else if (granted == 0)
         put(slot, (struct lease){.kind = EMPTY}, until(op, retry.us < most.us ? retry : most));
     else if (op->want > 1 && lease.kind == FETCHING)
-        put(slot, (struct lease){NOTHING}, 0);
+        put(slot, (struct lease){.kind = NOTHING}, 0);
     sz_limit_slot_giveback(set);
 }
 
@@ -132,6 +132,6 @@ void sz_lease_failed(struct sz_limit_op *op)
     struct sz_limit_set *set;
     struct sz_limit_slot *slot = borrow(op, &lease, &set);
     if (op->want > 1 && lease.kind == FETCHING)
-        put(slot, (struct lease){NOTHING}, 0);
+        put(slot, (struct lease){.kind = NOTHING}, 0);
     sz_limit_slot_giveback(set);
 }

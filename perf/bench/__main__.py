@@ -35,6 +35,8 @@ def run(cell, options):
         **measured,
     }
     show(result)
+    if options.smoke:
+        return True
     say(f"  kept: {os.path.relpath(store.save(result), ROOT)}")
     return judge.passes(result["bars"])
 
@@ -90,6 +92,7 @@ def main(argv):
     parser.add_argument("--pairs", type=int, default=7, help="good pairs wanted (at least 5 for a verdict that counts)")
     parser.add_argument("--seconds", type=int, default=3, help="length of one side's run")
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--smoke", action="store_true", help="once through, to see that it runs (P5, LIMITS); keeps and judges nothing")
     parser.add_argument("--profile", action="store_true", help="afterwards, where the gateway's CPU time goes (P1, P2)")
     options = parser.parse_args(argv)
     if options.table:

@@ -20,9 +20,15 @@ static uint64_t gcd(uint64_t a, uint64_t b)
     return a;
 }
 
+/* Most rates are whole micro-tokens a microsecond, and a division takes as long as all the rest. */
+static uint64_t divide(uint64_t x, uint64_t by)
+{
+    return by == 1 ? x : x / by;
+}
+
 static uint64_t round_up(uint64_t x, uint64_t by)
 {
-    return x / by + (x % by != 0);
+    return x == 0 ? 0 : (x - 1) / by + 1;
 }
 
 /* n/d, and what it takes to fill the capacity with it. */
@@ -83,7 +89,7 @@ static uint64_t elapsed(const struct sz_limit_rule *rule, const struct sz_limit_
 
 static uint64_t tokens_at(const struct sz_limit_rule *rule, const struct sz_limit_state *state, uint64_t now)
 {
-    uint64_t tokens = state->a + elapsed(rule, state, now) * rule->n / rule->d;
+    uint64_t tokens = state->a + divide(elapsed(rule, state, now) * rule->n, rule->d);
     return tokens < rule->capacity ? tokens : rule->capacity;
 }
 
