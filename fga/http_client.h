@@ -36,6 +36,8 @@ bool sz_http_field_valid(const struct sz_http_field *field);
 /* The three forms of RFC 9110 section 5.6.7, in seconds of wall time.  -EINVAL: none of them. */
 int sz_http_date(struct sz_slice value, int64_t *seconds) SZ_MUST_CHECK;
 struct sz_span sz_http_retry_after(struct sz_slice value, struct sz_wall now);
+/* X-RateLimit-Reset and its like: seconds, or the UNIX time that Auth0 sends; 0 beyond half an hour. */
+struct sz_span sz_http_rate_reset(struct sz_slice value, struct sz_wall now);
 
 /* ---- http_retry.c ------------------------------------------------------------------------------------------------ */
 

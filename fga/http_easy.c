@@ -214,7 +214,12 @@ static struct sz_span asked_to_wait(const struct sz_http_job *job)
     const struct sz_http_answer *answer = &job->answer;
     if (answer->status != 429 && answer->status != 503)
         return (struct sz_span){0};
-    return sz_http_retry_after(sz_http_answer_field(answer, SZ_S("retry-after")), sz_loop_wall(job->http->loop));
+    static const char *const resets[] = {"x-ratelimit-reset", "x-rate-limit-reset"};
+    struct sz_wall now = sz_loop_wall(job->http->loop);
+    struct sz_span wait = sz_http_retry_after(sz_http_answer_field(answer, SZ_S("retry-after")), now);
+    for (size_t i = 0; i < SZ_COUNT(resets) && wait.us == 0 && answer->status == 429; i++)
+        wait = sz_http_rate_reset(sz_http_answer_field(answer, sz_cstr(resets[i])), now);
+    return wait;
 }
 
 static void count_connection(struct sz_http_job *job)

@@ -4,7 +4,9 @@
 
 #include "fga/http_client.h"
 
-#define DAY INT64_C(86400)
+#define DAY        INT64_C(86400)
+#define RESET_MAX  1800
+#define TIMESTAMPS 1000000000 /* what is larger is no number of seconds to wait, but a moment */
 
 static bool token_byte(unsigned char c)
 {
@@ -74,4 +76,13 @@ struct sz_span sz_http_retry_after(struct sz_slice value, struct sz_wall now)
     }
     int64_t left = sz_http_date(value, &date) == 0 ? date - sz_wall_seconds(now) : 0;
     return SZ_SEC(left <= 0 ? 0 : left < DAY ? left : DAY);
+}
+
+struct sz_span sz_http_rate_reset(struct sz_slice value, struct sz_wall now)
+{
+    uint64_t n = 0;
+    if (value.n == 0 || sz_parse_u64(value, INT64_MAX, &n) != 0)
+        return (struct sz_span){0};
+    int64_t left = n > TIMESTAMPS ? (int64_t)n - sz_wall_seconds(now) : (int64_t)n;
+    return SZ_SEC(left > 0 && left <= RESET_MAX ? left : 0);
 }

@@ -62,3 +62,17 @@ Test(http_fields, retry_after_in_both_forms_and_in_none)
                      cases[i].value, (long)sz_http_retry_after(sz_cstr(cases[i].value), now).us);
     cr_expect_eq(sz_http_retry_after(SZ_NONE, now).us, 0);
 }
+
+Test(http_fields, rate_limit_reset_is_seconds_or_a_moment)
+{
+    const struct sz_wall now = {INT64_C(1800000000) * 1000000};
+    static const struct {
+        const char *value;
+        int64_t seconds;
+    } cases[] = {{"1", 1},          {"1800", 1800},    {"1801", 0},       {"0", 0},
+                 {"1800000007", 7}, {"1800001801", 0}, {"1799999999", 0}, {"1800000000", 0},
+                 {"x", 0},          {"-5", 0},         {"", 0},           {"99999999999999999999", 0}};
+    for (size_t i = 0; i < SZ_COUNT(cases); i++)
+        cr_expect_eq(sz_http_rate_reset(sz_cstr(cases[i].value), now).us, cases[i].seconds * 1000000, "%s",
+                     cases[i].value);
+}
