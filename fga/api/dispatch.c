@@ -176,12 +176,21 @@ static void fini(struct sz_ofga *api)
     sz_arena_fini(&api->arena);
 }
 
+static bool has_time(void *arg)
+{
+    struct sz_ofga *api = arg;
+    return sz_hub_in_time(api->hub, api->deadline) && sz_errand_wanted(&api->errand);
+}
+
 static bool run(struct sz_errand *e)
 {
     struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
-    api->steps = sz_hub_steps_until(api->hub, api->deadline);
-    if (api->steps == 0 || api->endpoint->serve(api) == SZ_OFGA_LATER)
+    struct sz_patience patience = {has_time, api};
+    api->steps = SZ_PATIENCE_STEPS;
+    sz_engine_patience(&patience);
+    if (!sz_hub_in_time(api->hub, api->deadline) || api->endpoint->serve(api) == SZ_OFGA_LATER)
         sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
+    sz_engine_patience(NULL);
     if (!api->hold) {
         sz_ofga_record(api);
         return true;

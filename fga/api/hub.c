@@ -114,11 +114,9 @@ void sz_hub_on_writer(struct sz_fga_hub *hub, void (*fn)(void *arg), void *arg)
     sem_destroy(&turn.over);
 }
 
-/* A step costs 100 ns at the most, so that so many end in time. */
-uint64_t sz_hub_steps_until(const struct sz_fga_hub *hub, struct sz_mono deadline)
+bool sz_hub_in_time(const struct sz_fga_hub *hub, struct sz_mono deadline)
 {
-    int64_t left = sz_between(hub->clock.mono(), deadline).us;
-    return left <= 0 ? 0 : (uint64_t)left * 10;
+    return sz_between(hub->clock.mono(), deadline).us > 0;
 }
 
 /* ---- ids ---- */

@@ -81,8 +81,7 @@ int sz_hub_shorten(struct sz_fga_hub *hub) SZ_MUST_CHECK;
 
 /* Runs fn on the writer's thread and waits for it: not from a loop, nor from the writer. */
 void sz_hub_on_writer(struct sz_fga_hub *hub, void (*fn)(void *arg), void *arg);
-/* How many steps may be taken until then: none too few for what a step costs at most. */
-uint64_t sz_hub_steps_until(const struct sz_fga_hub *hub, struct sz_mono deadline);
+bool sz_hub_in_time(const struct sz_fga_hub *hub, struct sz_mono deadline);
 /* The writer's.  A new id, greater than all before it. */
 void sz_hub_new_id(struct sz_fga_hub *hub, char out[SZ_ULID + 1]);
 /* A store that nobody knows yet; one reference. */

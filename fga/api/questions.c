@@ -9,24 +9,6 @@ static enum sz_ofga_step out_of_time(struct sz_ofga *api)
     return sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
 }
 
-/*
- * A check with what steps there are.  On the pool they are counted by the time that is left; where they were cheaper
- * than that and time is left still, it is asked again with what that gives.
- */
-static int check_within(struct sz_ofga *api, const struct sz_program *p, const struct sz_check *check,
-                        struct sz_fault *fault)
-{
-    int result = sz_engine_check(api->store->engine, p, check, &api->steps, fault);
-    while (result == SZ_ENGINE_BUDGET && !api->on_loop) {
-        uint64_t left = sz_hub_steps_until(api->hub, api->deadline);
-        if (left == 0)
-            break;
-        api->steps = left;
-        result = sz_engine_check(api->store->engine, p, check, &api->steps, fault);
-    }
-    return result;
-}
-
 /* {tuple_key, contextual_tuples, context} of a check or of a batch's item. */
 static bool read_check(struct sz_ofga *api, const void *object, struct sz_check *out)
 {
@@ -51,7 +33,7 @@ static enum sz_ofga_step check(struct sz_ofga *api, const void *object)
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !read_check(api, object, &c))
         return SZ_OFGA_DONE;
-    switch (check_within(api, model->program, &c, &fault)) {
+    switch (sz_engine_check(api->store->engine, model->program, &c, &api->steps, &fault)) {
     case SZ_ENGINE_YES:
         sz_buf_adds(&api->out, SZ_S("{\"allowed\":true,\"resolution\":\"\"}"));
         break;
@@ -132,7 +114,7 @@ static void put_error(struct sz_buf *out, int code, struct sz_slice message)
 static bool put_item(struct sz_ofga *api, const struct sz_program *p, const struct sz_check *c)
 {
     struct sz_fault fault;
-    switch (check_within(api, p, c, &fault)) {
+    switch (sz_engine_check(api->store->engine, p, c, &api->steps, &fault)) {
     case SZ_ENGINE_YES:
         sz_buf_adds(&api->out, SZ_S("{\"allowed\":true}"));
         break;

@@ -92,14 +92,22 @@ static void unavailable(struct sz_authz_op *op, const char *why)
 
 /* ---- on the pool ---- */
 
+static bool has_time(void *arg)
+{
+    struct long_check *c = arg;
+    return sz_hub_in_time(c->hub, c->deadline) && sz_errand_wanted(&c->errand);
+}
+
 static bool run(struct sz_errand *e)
 {
     struct long_check *c = SZ_CONTAINER(e, struct long_check, errand);
+    struct sz_patience patience = {has_time, c};
     struct sz_fault fault = {0};
-    int result = SZ_ENGINE_BUDGET;
-    uint64_t steps;
-    while (result == SZ_ENGINE_BUDGET && (steps = sz_hub_steps_until(c->hub, c->deadline)) > 0 && sz_errand_wanted(e))
-        result = sz_engine_check(c->store->engine, c->program, &c->check, &steps, &fault);
+    uint64_t steps = SZ_PATIENCE_STEPS;
+    sz_engine_patience(&patience);
+    int result =
+        has_time(c) ? sz_engine_check(c->store->engine, c->program, &c->check, &steps, &fault) : SZ_ENGINE_BUDGET;
+    sz_engine_patience(NULL);
     fill(&c->answer, result, &fault);
     return true;
 }

@@ -33,12 +33,31 @@ int sz_ask_fail(struct sz_ask *a, int code, const char *fmt, ...)
     return -EINVAL;
 }
 
+static _Thread_local const struct sz_patience *patience;
+
+void sz_engine_patience(const struct sz_patience *p)
+{
+    patience = p;
+}
+
+bool sz_ask_more(struct sz_ask *a, uint64_t n)
+{
+    while (a->steps < n) {
+        if (a->patience == NULL || !a->patience->more(a->patience->arg))
+            return false;
+        a->steps += SZ_PATIENCE_STEPS;
+    }
+    a->steps -= n;
+    return true;
+}
+
 void sz_ask_begin(struct sz_ask *a, struct sz_engine *e, const struct sz_program *p, uint64_t steps,
                   struct sz_fault *fault)
 {
     sz_view_begin(&e->store, &a->view);
     a->p = p;
     a->steps = steps;
+    a->patience = patience;
     a->ctuples = NULL;
     a->n_ctuples = 0;
     a->own = NULL;

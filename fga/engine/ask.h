@@ -41,6 +41,7 @@ struct sz_ask {
     const uint64_t *reach[2];          /* which relations the two forms can have */
 
     uint64_t steps; /* left */
+    const struct sz_patience *patience;
 
     /* contextual tuples and names of our own */
     struct sz_ctuple *ctuples;
@@ -72,6 +73,15 @@ void sz_ask_begin(struct sz_ask *a, struct sz_engine *e, const struct sz_program
                   struct sz_fault *fault);
 void sz_ask_end(struct sz_ask *a);
 struct sz_pool *sz_ask_pool(struct sz_ask *a);
+/* n steps; false: they are used up, and there is no patience for more. */
+bool sz_ask_more(struct sz_ask *a, uint64_t n);
+static inline bool sz_ask_spend(struct sz_ask *a, uint64_t n)
+{
+    if (SZ_UNLIKELY(a->steps < n))
+        return sz_ask_more(a, n);
+    a->steps -= n;
+    return true;
+}
 
 /* The request's context and contextual tuples, checked like writes.  -EINVAL: fault set (2027 or 2000). */
 int sz_ask_context(struct sz_ask *a, struct sz_slice context, const struct sz_tuple_key *tuples,

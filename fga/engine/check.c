@@ -42,14 +42,6 @@ void sz_ask_leave(struct sz_ask *a, uint16_t rel)
     a->n_path -= a->p->rels[rel].recursive;
 }
 
-static bool spend(struct sz_ask *a)
-{
-    if (a->steps == 0)
-        return false;
-    a->steps--;
-    return true;
-}
-
 enum sz_answer sz_ask_relation(struct sz_ask *a, uint32_t object, uint16_t rel, unsigned depth)
 {
     const struct sz_crel *r = &a->p->rels[rel];
@@ -65,7 +57,7 @@ enum sz_answer sz_ask_relation(struct sz_ask *a, uint32_t object, uint16_t rel, 
         return SZ_YES;
     if (!sz_ask_reaches(a, rel))
         return SZ_NO;
-    if (!spend(a))
+    if (!sz_ask_spend(a, 1))
         return SZ_OUT_OF_STEPS;
     if (!r->recursive)
         return sz_ask_rewrite(a, object, r, r->root, depth);
@@ -174,9 +166,8 @@ static enum sz_answer any_of_groups(struct sz_ask *a, const struct sz_rowref *ro
 {
     if (a->groups.n + a->everybodys.n == 0)
         return SZ_NO;
-    if (a->steps < row->n)
+    if (!sz_ask_spend(a, row->n))
         return SZ_OUT_OF_STEPS;
-    a->steps -= row->n;
     for (uint32_t i = 0; i < row->n; i++)
         if (in_groups(a, row->subjects[i]))
             return SZ_YES;
@@ -201,7 +192,7 @@ static enum sz_answer usersets_of_form(struct sz_ask *a, const struct sz_block *
         return any_of_groups(a, row);
     }
     while (sz_tuples_next(a, &it)) {
-        if (!spend(a))
+        if (!sz_ask_spend(a, 1))
             return SZ_OUT_OF_STEPS;
         enum sz_answer held = sz_tuples_admits(a, d, &it);
         *held_back |= held == SZ_ERROR;
@@ -277,7 +268,7 @@ static enum sz_answer parents(struct sz_ask *a, uint32_t object, const struct sz
         struct sz_tupleiter it;
         sz_tuples_begin(&it, b, object, tupleset->relation, d->form);
         while (sz_tuples_next(a, &it)) {
-            if (!spend(a))
+            if (!sz_ask_spend(a, 1))
                 return SZ_OUT_OF_STEPS;
             enum sz_answer held = sz_tuples_admits(a, d, &it);
             held_back |= held == SZ_ERROR;

@@ -31,6 +31,17 @@ const struct sz_program *sz_engine_add_model(struct sz_engine *e, const struct s
 
 /* ---- questions ---- */
 
+/*
+ * Asked each time that steps are used up by a question of this thread: true gives it SZ_PATIENCE_STEPS more.  NULL:
+ * what the question was given is all.
+ */
+enum { SZ_PATIENCE_STEPS = 4096 };
+struct sz_patience {
+    bool (*more)(void *arg);
+    void *arg;
+};
+void sz_engine_patience(const struct sz_patience *p);
+
 enum { SZ_ENGINE_NO = 0, SZ_ENGINE_YES = 1, SZ_ENGINE_BUDGET = 2 };
 
 /*

@@ -90,9 +90,8 @@ static int reach(struct walk *w, uint32_t object, uint16_t rel)
 {
     if (!useful(w, rel) || !sz_set64_add(&w->seen, ((uint64_t)object << 16 | rel) + 1))
         return 0;
-    if (w->a->steps == 0)
+    if (!sz_ask_spend(w->a, 1))
         return out_of_steps(w);
-    w->a->steps--;
     struct items *list = w->by_level && !w->same_level ? &w->next : &w->now;
     if (list->n == list->cap) {
         list->cap = list->cap == 0 ? 64 : list->cap * 2;

@@ -136,10 +136,7 @@ static void sum_parts(struct lister *l, const struct parts *p, struct users *out
 
 static int spend(struct lister *l)
 {
-    if (l->a->steps == 0)
-        return SZ_ENGINE_BUDGET;
-    l->a->steps--;
-    return 0;
+    return sz_ask_spend(l->a, 1) ? 0 : SZ_ENGINE_BUDGET;
 }
 
 /* The tuples of one form; plain ones and type:* into `named`, usersets and parents as parts of their own. */

@@ -516,3 +516,89 @@ Test(fga_api, import_and_export_carry_a_store_over, .fini = scratch_remove, .tim
                              NULL};
     free(command(1, unknown));
 }
+
+/* ---- checks that take long ---- */
+
+#define LONG_MODEL                                                                             \
+    "model\n  schema 1.1\ntype user\ntype group\n  relations\n    define banned: [user]\n    " \
+    "define member: [user, group#member] but not banned\n"
+#define LONG                                                                                     \
+    "fga:\n"                                                                                     \
+    "  listen: \"127.0.0.1:{port2}\"\n"                                                          \
+    "  model: \"{dir}/long.fga\"\n"                                                              \
+    "  tuples: \"{dir}/long.jsonl\"\n"                                                           \
+    "limits: {request_timeout: 1s}\n" ISSUER_YAML "routes:\n"                                    \
+    "  - {id: groups, match: {path: \"/groups/{id}\"}, auth: {issuers: [test]}, upstream: up,\n" \
+    "     authorize: {user: \"user:{claims.sub}\", relation: member, object: \"group:{path.id}\"}}\n"
+
+enum { LAYERS = 12, WIDTH = 30 };
+
+/* Layers of groups, each group a member of all of the layer above: WIDTH to the power of LAYERS ways to look at. */
+static void write_layers(void)
+{
+    struct sz_buf text = {0};
+    for (int layer = 0; layer + 1 < LAYERS; layer++)
+        for (int a = 0; a < WIDTH; a++)
+            for (int b = 0; b < WIDTH; b++)
+                sz_buf_printf(&text,
+                              "{\"object\":\"group:%d-%d\",\"relation\":\"member\",\"user\":\"group:%d-%d#member\"}\n",
+                              layer, a, layer + 1, b);
+    sz_buf_printf(&text, "{\"object\":\"group:0-0\",\"relation\":\"member\",\"user\":\"user:direct\"}\n");
+    sz_buf_printf(&text, "{\"object\":\"group:elsewhere\",\"relation\":\"member\",\"user\":\"user:alice\"}\n");
+    scratch_write("long.jsonl", sz_buf_slice(&text));
+    scratch_write("long.fga", SZ_S(LONG_MODEL));
+    sz_buf_fini(&text);
+}
+
+static int member_of(const char *user, const char *group, struct http1_response *r)
+{
+    char body[256];
+    snprintf(body, sizeof(body),
+             "{\"tuple_key\":{\"user\":\"user:%s\",\"relation\":\"member\",\"object\":\"group:%s\"}}", user, group);
+    return ask(NULL, "POST", "/stores/" OWN "/check", body, r);
+}
+
+static void *ask_for_long(void *arg)
+{
+    struct http1_response *r = arg;
+    member_of("alice", "0-0", r);
+    return NULL;
+}
+
+Test(fga_api, a_long_check_is_no_no_and_keeps_nobody_waiting, .fini = teardown, .timeout = 120)
+{
+    struct issuer issuer;
+    struct http1_response r = {0}, slow[2] = {0};
+    pthread_t threads[2];
+    unsigned quick = 0;
+    issuer_init(&issuer);
+    char *alice = issuer_token(&issuer, "alice", 300, NULL);
+    write_layers();
+    cr_assert(gateway_start(&g, HEAD LONG, 9));
+    /* Beyond the loop's steps, within the deadline: the pool's answer. */
+    char last[32];
+    snprintf(last, sizeof(last), "%d-0", LAYERS - 4);
+    cr_expect_eq(member_of("alice", last, &r), 200);
+    cr_expect(r.body.p != NULL && strstr(r.body.p, "\"allowed\":false") != NULL, "%s", r.body.p);
+    /* Beyond any deadline: two at once hold the whole pool, and others are answered all the while. */
+    for (int i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, ask_for_long, &slow[i]), 0);
+    struct sz_mono begun = sz_mono_read();
+    for (; sz_between(begun, sz_mono_read()).us < 2000000; quick++) {
+        cr_expect_eq(member_of("direct", "0-0", &r), 200);
+        cr_expect(strstr(r.body.p, "\"allowed\":true") != NULL, "%s", r.body.p);
+    }
+    cr_expect_gt(quick, 100, "%u short checks in 2 s beside two long ones", quick);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(threads[i], NULL);
+        cr_expect(slow[i].status == 500 && strstr(slow[i].body.p, "deadline_exceeded") != NULL, "%d %s", slow[i].status,
+                  slow[i].body.p);
+        http1_response_fini(&slow[i]);
+    }
+    /* A route's own check: 503, neither yes nor no, at its deadline. */
+    begun = sz_mono_read();
+    cr_expect_eq(http1_ask(g.port, "GET", "/groups/0-0", alice, NULL, NULL, &r), 503);
+    cr_expect_lt(sz_between(begun, sz_mono_read()).us, 5000000);
+    http1_response_fini(&r);
+    free(alice);
+}
