@@ -220,6 +220,18 @@ static void on_revoked(struct sz_revocation_op *op, enum sz_revoked result)
     free(a);
 }
 
+/* For the journal: whom it is about, unless that is a token. */
+static void about(struct sz_admin_write *write, const struct asked *asked)
+{
+    struct sz_text object;
+    struct sz_slice subject = asked->kind == SZ_REVOKE_SUBJECT ? asked->value : SZ_NONE;
+    sz_text_set(&object, "%s%s%.*s", sz_revocation_kind_name(asked->kind), asked->issuer != NULL ? " of " : "",
+                SZ_FMT(asked->issuer != NULL ? asked->issuer->name : SZ_NONE));
+    if (asked->kind == SZ_REVOKE_CLIENT || asked->kind == SZ_REVOKE_KID)
+        sz_text_add(&object, " %.*s", SZ_FMT(asked->value));
+    sz_admin_write_about(write, SZ_AUDIT_REVOCATION, "revocation.add", sz_cstr(object.s), subject, asked->reason);
+}
+
 /* For the log: who asked is the admin listener's business, whom it is about nobody's. */
 static void say(const struct asked *asked)
 {
@@ -251,6 +263,7 @@ void sz_admin_revoke(struct sz_admin_call *call)
         a->write = write;
         make(&asked, wall, &a->r);
         say(&asked);
+        about(write, &asked);
         sz_revocations_add(call->server->gate.revocations, &a->r, &a->op);
     } else {
         sz_admin_write_refuse(write, status, SZ_REASON_bad_request, why);

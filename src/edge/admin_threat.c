@@ -154,6 +154,30 @@ static void refuse(struct sz_admin_call *call, unsigned status, const char *deta
     sz_respond_problem(call->req, status, reason, detail);
 }
 
+/* For the journal: an address as it is, a subject by its name. */
+static void record(const struct pending *pending, unsigned status)
+{
+    const struct sz_threat_record *r = &pending->record;
+    bool lifts = r->made.us == 0;
+    struct sz_audit_event e = {.kind = lifts ? SZ_AUDIT_UNBLOCK : SZ_AUDIT_BLOCK,
+                               .effect = lifts           ? SZ_EFFECT_DELETED
+                                         : status == 200 ? SZ_EFFECT_UNCHANGED
+                                                         : SZ_EFFECT_CREATED,
+                               .has_address = !lifts && !r->is_subject,
+                               .address = r->addr};
+    char id[20];
+    e.text[SZ_AUDIT_ACTION] = r->is_event ? SZ_S("threat.event")
+                              : lifts     ? SZ_S("threat.unblock")
+                                          : SZ_S("threat.block");
+    e.text[SZ_AUDIT_OBJECT] =
+        sz_slice(id, (size_t)snprintf(id, sizeof(id), "%016llx", (unsigned long long)pending->op.id));
+    if (r->is_subject)
+        e.text[SZ_AUDIT_SUBJECT] = sz_cstr(r->subject);
+    if (r->reason[0] != '\0')
+        e.text[SZ_AUDIT_DETAIL] = sz_cstr(r->reason);
+    (void)sz_audit_note(pending->call.server->gate.audit, &e); /* a full queue counts its own losses */
+}
+
 static void on_saved(struct sz_threat_op *op, enum sz_threat_saved result)
 {
     struct pending *pending = SZ_CONTAINER(op, struct pending, op);
@@ -173,6 +197,7 @@ static void on_saved(struct sz_threat_op *op, enum sz_threat_saved result)
     case SZ_THREAT_STOOD:
         break;
     }
+    record(pending, result == SZ_THREAT_STOOD ? 200 : pending->fresh);
     sz_buf_printf(&body, "{\"id\":\"%016llx\"", (unsigned long long)op->id);
     if (r->made.us != 0) {
         sz_buf_printf(&body, ",");

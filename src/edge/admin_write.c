@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "edge/connection.h"
 #include "edge/idempotency.h"
 #include "edge/respond.h"
 #include "edge/server.h"
@@ -17,6 +18,11 @@ struct sz_admin_write {
     struct tie *tie;
     struct sz_server *server;
     uint64_t ticket; /* 0: no Idempotency-Key */
+    struct sz_arena arena;
+    struct sz_audit_event event; /* texts in the arena */
+    struct sz_audit_wait wait;   /* with audit.required the answer comes after the record */
+    unsigned status;
+    struct sz_slice body;
 };
 
 static void on_dispose(void *p)
@@ -54,6 +60,32 @@ static struct sz_slice field(const struct sz_head *head, struct sz_slice name, u
     return value;
 }
 
+/* ---- the record ---------------------------------------------------------------------------------------------------
+ */
+
+static void describe(const struct sz_admin_call *call, struct sz_audit_event *e)
+{
+    *e = (struct sz_audit_event){
+        .kind = SZ_AUDIT_ADMIN, .has_address = true, .address = sz_conn_of_req(call->req)->peer};
+    e->text[SZ_AUDIT_METHOD] = call->head->method;
+    e->text[SZ_AUDIT_PATH] = call->path;
+}
+
+static void add_outcome(struct sz_audit_event *e, unsigned status)
+{
+    e->effect = status == 201 ? SZ_EFFECT_CREATED : status < 300 ? SZ_EFFECT_UNCHANGED : SZ_EFFECT_REFUSED;
+    e->text[SZ_AUDIT_RESULT] = status < 300 ? SZ_S("ok") : SZ_S("refused");
+}
+
+/* One that changed nothing, because it was done before. */
+static void record_replay(const struct sz_admin_call *call, unsigned status)
+{
+    struct sz_audit_event e;
+    describe(call, &e);
+    add_outcome(&e, status);
+    (void)sz_audit_note(call->server->gate.audit, &e); /* a full queue counts its own losses */
+}
+
 /* True: answered. */
 static bool replay(struct sz_admin_call *call, struct sz_slice key, unsigned keys, uint64_t *ticket)
 {
@@ -71,15 +103,17 @@ static bool replay(struct sz_admin_call *call, struct sz_slice key, unsigned key
     case SZ_IDEMPOTENT_NEW:
         return false;
     case SZ_IDEMPOTENT_KNOWN:
+        status = status == 201 ? 200 : status; /* it stood already */
+        record_replay(call, status);
         reply(call->req, status, answer);
         return true;
     case SZ_IDEMPOTENT_OTHER:
         sz_respond_problem(call->req, 422, SZ_REASON_bad_request, "this Idempotency-Key came with another body before");
         return true;
-    case SZ_IDEMPOTENT_BUSY:
-        sz_respond_problem(call->req, 409, SZ_REASON_bad_request,
-                           "the first request with this Idempotency-Key is not over");
-        return true;
+    case SZ_IDEMPOTENT_BUSY: /* the first is under way: what is written here stands once, however often it is asked for
+                              */
+        *ticket = 0;
+        return false;
     case SZ_IDEMPOTENT_BAD:
         break;
     }
@@ -99,12 +133,30 @@ struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call)
     write->req = call->req;
     write->server = call->server;
     write->ticket = ticket;
+    sz_arena_init(&write->arena);
+    describe(call, &write->event);
+    write->event.text[SZ_AUDIT_METHOD] = sz_pool_dup(&write->arena.pool, call->head->method);
+    write->event.text[SZ_AUDIT_PATH] = sz_pool_dup(&write->arena.pool, call->path);
     write->tie = h2o_mem_alloc_shared(&call->req->pool, sizeof(*write->tie), on_dispose);
     write->tie->write = write;
     return write;
 }
 
-void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz_slice body)
+void sz_admin_write_about(struct sz_admin_write *write, enum sz_audit_kind kind, const char *action,
+                          struct sz_slice object, struct sz_slice subject, struct sz_slice detail)
+{
+    struct sz_pool *pool = &write->arena.pool;
+    write->event.kind = kind;
+    write->event.text[SZ_AUDIT_ACTION] = sz_pool_dup(pool, sz_cstr(action));
+    if (object.p != NULL)
+        write->event.text[SZ_AUDIT_OBJECT] = sz_pool_dup(pool, object);
+    if (subject.p != NULL)
+        write->event.text[SZ_AUDIT_SUBJECT] = sz_pool_dup(pool, subject);
+    if (detail.p != NULL)
+        write->event.text[SZ_AUDIT_DETAIL] = sz_pool_dup(pool, detail);
+}
+
+static void finish(struct sz_admin_write *write, unsigned status, struct sz_slice body)
 {
     if (write->ticket != 0)
         sz_idempotency_end(write->server->idempotency, write->ticket, status, body);
@@ -112,7 +164,42 @@ void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz
         write->tie->write = NULL;
         reply(write->req, status, body);
     }
+    sz_arena_fini(&write->arena);
     free(write);
+}
+
+/* The change stands, and whoever asked must not take it for recorded. */
+static void finish_unrecorded(struct sz_admin_write *write)
+{
+    static const char body[] =
+        "{\"type\":\"urn:subzero:problem:audit_unavailable\",\"title\":\"The decision cannot be recorded\","
+        "\"status\":503,\"reason\":\"audit_unavailable\",\"detail\":\"it was done; its record is missing\"}\n";
+    finish(write, 503, SZ_S(body));
+}
+
+static void on_recorded(struct sz_audit_wait *wait, bool committed)
+{
+    struct sz_admin_write *write = SZ_CONTAINER(wait, struct sz_admin_write, wait);
+    if (committed)
+        finish(write, write->status, write->body);
+    else
+        finish_unrecorded(write);
+}
+
+void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz_slice body)
+{
+    struct sz_server *server = write->server;
+    add_outcome(&write->event, status);
+    if (!sz_audit_required(server->gate.audit)) {
+        (void)sz_audit_note(server->gate.audit, &write->event); /* a full queue counts its own losses */
+        finish(write, status, body);
+        return;
+    }
+    write->status = status;
+    write->body = sz_pool_dup(&write->arena.pool, body);
+    write->wait.on_done = on_recorded;
+    if (sz_audit_commit(server->gate.audit, server->audit_port, &write->event, &write->wait) != SZ_AUDIT_PENDING)
+        finish_unrecorded(write);
 }
 
 void sz_admin_write_refuse(struct sz_admin_write *write, unsigned status, enum sz_reason reason, const char *detail)

@@ -6,6 +6,7 @@
 #define SZ_EDGE_ADMIN_WRITE_H
 
 #include "edge/admin.h"
+#include "subzero/audit.h"
 #include "subzero/reason.h"
 
 struct sz_admin_write;
@@ -13,6 +14,12 @@ struct sz_admin_write;
 /* NULL: answered already (an old answer, a key that stands for something else).  Else sz_admin_write_end follows, once.
  */
 struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call);
+/*
+ * What the journal says of it: action such as "revocation.add", and on what.  Texts are copied; no secret in any.
+ * Without it the record names method and path alone.
+ */
+void sz_admin_write_about(struct sz_admin_write *write, enum sz_audit_kind kind, const char *action,
+                          struct sz_slice object, struct sz_slice subject, struct sz_slice detail);
 /* JSON, or with 4xx and 5xx a problem document with this reason and detail (sz_admin_write_refuse).  Frees it. */
 void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz_slice json);
 void sz_admin_write_refuse(struct sz_admin_write *write, unsigned status, enum sz_reason reason, const char *detail);

@@ -314,6 +314,56 @@ Test(audit, a_reader_that_does_not_read)
     expect_verified();
 }
 
+/* ---- a write that is asked for again ---- */
+
+static atomic_int created, stood, others;
+static void *revoke_again(void *arg)
+{
+    static const char body[] = "{\"kind\":\"jti\",\"value\":\"sixty-four\"}";
+    struct http1 c;
+    struct http1_response r = {0};
+    (void)arg;
+    cr_assert(http1_open(&c, g.admin));
+    for (int i = 0; i < 4; i++) {
+        cr_assert(http1_printf(&c,
+                               "POST /revocations HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                               "Idempotency-Key: one\r\nContent-Length: %zu\r\n\r\n%s",
+                               sizeof(body) - 1, body));
+        cr_assert_eq(http1_read(&c, "POST", SZ_SEC(10), &r), 0);
+        atomic_fetch_add(r.status == 201 ? &created : r.status == 200 ? &stood : &others, 1);
+    }
+    http1_response_fini(&r);
+    http1_close(&c);
+    return NULL;
+}
+
+static int count(const struct sz_buf *all, const char *text)
+{
+    int n = 0;
+    for (const char *p = all->p; (p = strstr(p, text)) != NULL; p++)
+        n++;
+    return n;
+}
+
+Test(audit, the_same_write_64_times_is_one_effect_and_64_records)
+{
+    pthread_t threads[16];
+    cr_assert(gateway_start(&g, GATEWAY("durability: none"), upstream_port(upstream)));
+    for (size_t i = 0; i < SZ_COUNT(threads); i++)
+        cr_assert_eq(pthread_create(&threads[i], NULL, revoke_again, NULL), 0);
+    for (size_t i = 0; i < SZ_COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    cr_expect_eq(created, 1, "%d", created);
+    cr_expect_eq(stood, 63, "%d", stood);
+    cr_expect_eq(others, 0, "%d", others);
+    stop_gateway(&g);
+    struct sz_buf all = everything();
+    cr_expect_eq(count(&all, "\"path\":\"/revocations\""), 64);
+    cr_expect_eq(count(&all, "\"effect\":\"created\""), 1);
+    cr_expect_eq(count(&all, "\"effect\":\"unchanged\""), 63);
+    sz_buf_fini(&all);
+}
+
 /* ---- the commands
  * ------------------------------------------------------------------------------------------------------ */
 

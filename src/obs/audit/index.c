@@ -14,8 +14,14 @@
 enum { WORDS = 8 /* of a block */, BITS = 6 /* a value sets */, VALUE_MAX = 1024 };
 enum { RECORD = 512 /* bytes, a small one */, BITS_EACH = 16, BLOCKS_MAX = 4096 };
 
+enum { MEMO = 48 };
+struct memo { /* the value added last: most members repeat from record to record */
+    uint8_t n;
+    char text[MEMO];
+};
 struct sz_audit_index {
     uint32_t blocks;
+    struct memo memo[SZ_AUDIT_FIELDS];
     _Atomic int64_t oldest, newest;
     _Atomic uint64_t words[];
 };
@@ -70,8 +76,21 @@ static struct sz_hash128 hash(enum sz_audit_field field, struct sz_slice value)
     return sz_hash128(&key, sz_slice(bytes, n + 1));
 }
 
+static bool repeats(struct memo *memo, struct sz_slice value)
+{
+    if (value.n == 0 || value.n > MEMO)
+        return false;
+    if (sz_eq(sz_slice(memo->text, memo->n), value))
+        return true;
+    memo->n = (uint8_t)value.n;
+    memcpy(memo->text, value.p, value.n);
+    return false;
+}
+
 static void add_value(struct sz_audit_index *index, enum sz_audit_field field, struct sz_slice value)
 {
+    if (repeats(&index->memo[field], value))
+        return;
     struct sz_hash128 h = hash(field, value);
     _Atomic uint64_t *block = index->words + h.w[0] % index->blocks * WORDS;
     for (unsigned i = 0; i < BITS; i++) {

@@ -425,6 +425,24 @@ bool sz_audit_store_present(const struct sz_audit_store *store)
     return true;
 }
 
+static void save_index(struct sz_audit_store *store, const struct sz_audit_segment *segment,
+                       const struct sz_audit_hash *last)
+{
+    const struct sz_audit_index *index = atomic_load(&segment->index);
+    if (index != NULL && segment->whole &&
+        sz_audit_index_save(index, store->io, store->dir, segment->name, atomic_load(&segment->size), last) != 0)
+        sz_log(SZ_LOG_WARN, "audit", "no side file for %s: searches read the segment instead", segment->name);
+}
+
+void sz_audit_store_save_ends(struct sz_audit_store *store)
+{
+    for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
+        const struct sz_audit_segment *last = sz_audit_tape_last(&store->tape[s]);
+        if (last != NULL && !store->tape[s].dirty)
+            save_index(store, last, &store->tape[s].head);
+    }
+}
+
 void sz_audit_store_idle(struct sz_audit_store *store)
 {
     for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
@@ -433,11 +451,8 @@ void sz_audit_store_idle(struct sz_audit_store *store)
         if (ended == NULL)
             continue;
         tape->ended = NULL;
-        bool listed = tape->n > 0 && tape->v[0]->first <= ended->first;
-        if (listed && ended->index != NULL && ended->whole &&
-            sz_audit_index_save(ended->index, store->io, store->dir, ended->name, atomic_load(&ended->size),
-                                &tape->ended_hash) != 0)
-            sz_log(SZ_LOG_WARN, "audit", "no side file for %s: searches read the segment instead", ended->name);
+        if (tape->n > 0 && tape->v[0]->first <= ended->first) /* not removed meanwhile */
+            save_index(store, ended, &tape->ended_hash);
         sz_audit_segment_unref(ended);
     }
 }

@@ -77,6 +77,8 @@ bool sz_audit_store_empty(const struct sz_audit_store *store);
 int sz_audit_store_commit(struct sz_audit_store *store) SZ_MUST_CHECK;
 /* Syncs what was committed without.  -errno: the next records go into new segments. */
 int sz_audit_store_sync(struct sz_audit_store *store) SZ_MUST_CHECK;
+/* At the end: side files of the segments being written, so that a search of the directory may skip them. */
+void sz_audit_store_save_ends(struct sz_audit_store *store);
 /* Work that nobody waits for: side files of segments that have ended. */
 void sz_audit_store_idle(struct sz_audit_store *store);
 /* The directory is still where its path says, and the files are still in it. */

@@ -59,10 +59,11 @@ void sz_audit_view_index(const struct sz_audit_view *view, const char *path, boo
         return;
     char *buffer = sz_xmalloc(SZ_AUDIT_LINES_BUFFER);
     for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
-        for (size_t i = 0; i + 1 < view->list->n[s]; i++) {
+        for (size_t i = 0; i < view->list->n[s]; i++) {
             struct sz_audit_segment *segment = view->list->v[s][i];
+            bool ended = i + 1 < view->list->n[s]; /* the last one's is right only where nobody wrote on */
             if (atomic_load(&segment->index) == NULL && view->sizes[s][i] > 0)
-                index_segment(segment, view->sizes[s][i], dir, make, buffer);
+                index_segment(segment, view->sizes[s][i], dir, make && ended, buffer);
         }
     }
     free(buffer);

@@ -230,7 +230,8 @@ static void finish(struct sz_audit *audit)
     audit->grouped_disk = audit->told_disk;
     sz_audit_store_add_checkpoint(&audit->store, sz_wall_read(), audit->has_key ? &audit->key : NULL,
                                   &audit->checkpoint);
-    (void)commit(audit);
+    if (commit(audit))
+        sz_audit_store_save_ends(&audit->store);
     sync_when_due(audit, sz_mono_read(), true);
     sz_audit_tell_ports(audit, false);
 }
