@@ -112,6 +112,7 @@ int sz_audit_dir_last(const char *path, uint64_t *seq, struct sz_text *why)
         if (sz_audit_lines_previous(&lines, &line) == 1 && sz_audit_line_head(line.text, &found, &time) && found > *seq)
             *seq = found;
     }
+    *seq = *seq < view.committed ? *seq : view.committed;
     free(buffer);
     sz_audit_view_release(&view);
     return 0;

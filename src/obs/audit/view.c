@@ -82,7 +82,7 @@ static void cut_unfinished(struct sz_audit_segment *segment)
         atomic_store(&segment->size, 0);
 }
 
-static int read_directory(struct found *found, const char *path)
+static int read_directory(struct found *found, const char *path, enum sz_audit_stream wanted)
 {
     DIR *d = opendir(path);
     int rc = 0;
@@ -91,24 +91,74 @@ static int read_directory(struct found *found, const char *path)
     for (const struct dirent *e; rc == 0 && (e = readdir(d)) != NULL;) {
         enum sz_audit_stream stream;
         uint64_t first;
-        if (sz_audit_segment_parse(e->d_name, &stream, &first))
+        if (sz_audit_segment_parse(e->d_name, &stream, &first) && stream == wanted)
             rc = add_segment(found, dirfd(d), e->d_name, stream, first);
     }
     closedir(d);
+    if (found->n[wanted] == 0)
+        return rc;
+    qsort(found->v[wanted], found->n[wanted], sizeof(struct sz_audit_segment *), compare);
+    cut_unfinished(found->v[wanted][found->n[wanted] - 1]);
     return rc;
+}
+
+/* ---- what a gateway is writing just now ---------------------------------------------------------------------------
+ */
+
+/* Lines of a stream's last segment from its end; false: none, or no record. */
+static bool previous(struct sz_audit_lines *lines, uint64_t *seq)
+{
+    struct sz_audit_line line;
+    struct sz_slice time;
+    return sz_audit_lines_previous(lines, &line) == 1 && line.whole && sz_audit_line_head(line.text, seq, &time);
+}
+
+static struct sz_audit_lines end_of(const struct found *found, enum sz_audit_stream s, char *buffer)
+{
+    const struct sz_audit_segment *last = found->n[s] == 0 ? NULL : found->v[s][found->n[s] - 1];
+    return (struct sz_audit_lines){
+        .fd = last == NULL ? -1 : last->fd, .end = last == NULL ? 0 : atomic_load(&last->size), .buffer = buffer};
+}
+
+/*
+ * A group is written to 'denied' first.  Records of it may be there whose earlier neighbours in 'audit' are not yet:
+ * whoever reads on from behind them would never see those.  Numbers of what is committed have no holes, and a group has
+ * an end, so the first hole near the end is where to stop.
+ */
+static uint64_t committed_of(const struct found *found)
+{
+    enum { NEAR = 4096 /* more than a group holds */ };
+    char *buffer = sz_xmalloc(SZ_AUDIT_LINES_BUFFER);
+    struct sz_audit_lines lines = end_of(found, SZ_AUDIT_MAIN, buffer);
+    uint64_t evidence = 0, seq = 0, expected, bound = UINT64_MAX;
+    bool good = found->n[SZ_AUDIT_MAIN] == 0 || previous(&lines, &evidence);
+    lines = end_of(found, SZ_AUDIT_DENIED, buffer);
+    if (good && previous(&lines, &seq) && seq > evidence) {
+        bound = seq;
+        expected = seq;
+        for (int i = 0; i < NEAR && seq > evidence; i++) {
+            if (seq != expected)
+                bound = seq;
+            expected = seq - 1;
+            if (!previous(&lines, &seq))
+                break;
+        }
+        if (seq <= evidence && expected != evidence)
+            bound = evidence;
+    }
+    free(buffer);
+    return bound;
 }
 
 int sz_audit_view_open(struct sz_audit_view *view, const char *path, struct sz_text *why)
 {
     struct found found = {0};
-    *view = (struct sz_audit_view){.committed = UINT64_MAX};
-    int rc = read_directory(&found, path);
-    for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
-        if (found.n[s] == 0)
-            continue;
-        qsort(found.v[s], found.n[s], sizeof(struct sz_audit_segment *), compare);
-        cut_unfinished(found.v[s][found.n[s] - 1]);
-    }
+    *view = (struct sz_audit_view){0};
+    /* 'audit' first: what it holds then has its neighbours in 'denied'. */
+    int rc = read_directory(&found, path, SZ_AUDIT_MAIN);
+    if (rc == 0)
+        rc = read_directory(&found, path, SZ_AUDIT_DENIED);
+    view->committed = committed_of(&found);
     struct sz_audit_segment *const *const v[SZ_AUDIT_STREAMS] = {found.v[0], found.v[1]};
     view->list = sz_audit_list_new(v, found.n);
     take_sizes(view);
