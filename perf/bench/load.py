@@ -59,7 +59,7 @@ def measure(server, requests_file, seconds, connections):
     used = server.cpu_ns() - before
     n = run["requests"]
     return {"requests": n, "seconds": run["seconds"], "rps": n / run["seconds"] if run["seconds"] else 0,
-            "cpu_us": used / 1000 / n if n else 0, "p50_us": run["p50_us"], "p99_us": run["p99_us"],
+            "cpu_us": used / 1000 / n if n else 0, "p50_us": run["p50_us"], "p95_us": run["p95_us"], "p99_us": run["p99_us"],
             "errors": run["errors"]}
 
 
