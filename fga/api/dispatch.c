@@ -22,6 +22,7 @@ static const struct sz_ofga_endpoint endpoints[] = {
     {"POST", "/stores/{s}/read", SZ_OFGA_POOL, false, sz_ofga_read, NULL},
     {"POST", "/stores/{s}/write", SZ_OFGA_WRITER, true, sz_ofga_write, "write"},
     {"GET", "/stores/{s}/changes", SZ_OFGA_POOL, false, sz_ofga_changes, NULL},
+    {"GET", "/healthz", SZ_OFGA_LOOP, false, sz_ofga_health, NULL},
     {"POST", "/stores", SZ_OFGA_WRITER, true, sz_ofga_create_store, "store.create"},
     {"GET", "/stores", SZ_OFGA_POOL, false, sz_ofga_list_stores, NULL},
     {"GET", "/stores/{s}", SZ_OFGA_POOL, false, sz_ofga_get_store, NULL},
@@ -55,20 +56,25 @@ static bool find_endpoint(struct sz_ofga *api, struct sz_slice method, struct sz
 {
     ptrdiff_t question = sz_find_byte(target, '?');
     struct sz_slice path = question < 0 ? target : sz_sub(target, 0, (size_t)question);
+    bool known = false;
     api->query = question < 0 ? SZ_NONE : sz_from(target, (size_t)question + 1);
-    for (size_t i = 0; i < SZ_COUNT(endpoints); i++)
-        if (sz_eq(method, sz_cstr(endpoints[i].method)) &&
-            path_fits(endpoints[i].path, path, &api->store_id, &api->model_id)) {
-            api->endpoint = &endpoints[i];
-            return true;
-        }
-    sz_ofga_fail(api, 5000, "Not Found");
+    for (size_t i = 0; i < SZ_COUNT(endpoints); i++) {
+        if (!path_fits(endpoints[i].path, path, &api->store_id, &api->model_id))
+            continue;
+        known = true;
+        if (!sz_eq(method, sz_cstr(endpoints[i].method)))
+            continue;
+        api->endpoint = &endpoints[i];
+        return true;
+    }
+    sz_ofga_fail(api, known ? 5004 : 5000, "%s", known ? "Method Not Allowed" : "Not Found");
     return false;
 }
 
 static bool may(struct sz_ofga *api, const struct sz_fga_call *call, struct sz_fga_reply *reply)
 {
-    if (call->keys == NULL)
+    bool open = api->endpoint != NULL && api->endpoint->serve == sz_ofga_health;
+    if (call->keys == NULL || open)
         return true;
     switch (sz_keys_right(call->keys, call->authorization, &api->key_name)) {
     case SZ_KEY_MISSING:
@@ -90,6 +96,14 @@ static bool may(struct sz_ofga *api, const struct sz_fga_call *call, struct sz_f
     return true;
 }
 
+/* For whoever looks whether this is alive; tells nothing else. */
+enum sz_ofga_step sz_ofga_health(struct sz_ofga *api)
+{
+    sz_buf_adds(&api->out, SZ_S("{\"status\":\"SERVING\"}"));
+    api->status = 200;
+    return SZ_OFGA_DONE;
+}
+
 /* ---- what calls begin with ---- */
 
 bool sz_ofga_store(struct sz_ofga *api)
@@ -97,14 +111,27 @@ bool sz_ofga_store(struct sz_ofga *api)
     if (api->store != NULL)
         return true;
     if (!sz_ulid_valid(api->store_id)) {
-        sz_ofga_fail(api, api->store_id.n != SZ_ULID ? 2030 : 2000,
-                     "invalid StoreId: value must be an id of %d capital letters and digits", SZ_ULID);
+        sz_ofga_fail(api, 2000, "invalid StoreId: value must be an id of %d capital letters and digits", SZ_ULID);
         return false;
     }
     api->store = sz_hub_store(api->hub, api->store_id);
     if (api->store != NULL)
         return true;
     sz_ofga_fail(api, 5002, "Store ID not found");
+    return false;
+}
+
+bool sz_ofga_asked_store(struct sz_ofga *api, const void *object)
+{
+    struct sz_slice id;
+    if (sz_ofga_store(api))
+        return true;
+    if (!sz_ulid_valid(api->store_id) || !sz_ofga_text(api, object, "authorization_model_id", &id))
+        return false;
+    if (id.n > 0)
+        sz_ofga_fail(api, 2001, "Authorization Model '%.*s' not found", SZ_FMT(sz_sub(id, 0, 64)));
+    else
+        sz_ofga_fail(api, 2020, "No authorization models found for store '%.*s'", SZ_FMT(api->store_id));
     return false;
 }
 

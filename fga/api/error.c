@@ -44,6 +44,7 @@ static const struct {
     {4006, "resource_exhausted"},
     {5000, "undefined_endpoint"},
     {5002, "store_id_not_found"},
+    {5004, "unimplemented"},
 };
 
 const char *sz_ofga_code_name(int code)
@@ -69,10 +70,33 @@ static unsigned status_of(int code)
     return code >= 2000 ? 400 : 401;
 }
 
+/* What a stream ends with has no code of ours, but gRPC's. */
+static int grpc_code(unsigned status)
+{
+    switch (status) {
+    case 401:
+        return 16;
+    case 403:
+        return 7;
+    case 404:
+        return 5;
+    case 500:
+        return 13;
+    default:
+        return 3;
+    }
+}
+
 static enum sz_ofga_step fail(struct sz_ofga *api, int code, struct sz_slice message)
 {
     api->status = status_of(code);
     api->out.n = 0;
+    if (api->endpoint != NULL && api->endpoint->serve == sz_ofga_stream_objects) {
+        sz_buf_printf(&api->out, "{\"error\":{\"code\":%d,\"message\":", grpc_code(api->status));
+        sz_buf_json(&api->out, message);
+        sz_buf_printf(&api->out, ",\"details\":[]}}\n");
+        return SZ_OFGA_DONE;
+    }
     sz_buf_printf(&api->out, "{\"code\":\"%s\",\"message\":", sz_ofga_code_name(code));
     sz_buf_json(&api->out, message);
     sz_buf_printf(&api->out, "}");

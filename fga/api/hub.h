@@ -144,7 +144,7 @@ struct sz_ofga_endpoint {
     const char *action; /* of the audit; NULL: it changes nothing */
 };
 
-sz_ofga_fn sz_ofga_create_store, sz_ofga_list_stores, sz_ofga_get_store, sz_ofga_delete_store;
+sz_ofga_fn sz_ofga_health, sz_ofga_create_store, sz_ofga_list_stores, sz_ofga_get_store, sz_ofga_delete_store;
 sz_ofga_fn sz_ofga_write_model, sz_ofga_read_model, sz_ofga_read_models;
 sz_ofga_fn sz_ofga_write, sz_ofga_read, sz_ofga_changes;
 sz_ofga_fn sz_ofga_check, sz_ofga_batch_check, sz_ofga_list_objects, sz_ofga_stream_objects, sz_ofga_list_users,
@@ -198,6 +198,8 @@ void sz_hub_settle(struct sz_ofga *api, bool synced);
 void sz_ofga_answer_here(struct sz_fga_hub *hub, const struct sz_fga_call *call, struct sz_fga_reply *reply);
 /* api->store; false: there is none, and that is answered. */
 bool sz_ofga_store(struct sz_ofga *api);
+/* The same for questions: to OpenFGA a store that is not there is one without models. */
+bool sz_ofga_asked_store(struct sz_ofga *api, const void *object);
 /* The model of the request's authorization_model_id, or the newest; NULL: answered. */
 const struct sz_fga_model *sz_ofga_model(struct sz_ofga *api, const void *object);
 

@@ -8,7 +8,7 @@
 #include "fga/api/hub.h"
 #include "subzero/crypto.h"
 
-enum { DEPTH = 64, NAME_MAX_ = 48, PAGE = 50, PAGE_MAX = 100 };
+enum { DEPTH = 64, NAME_MAX_ = 48, PAGE = 50, PAGE_MAX = 100, OBJECT_MAX = 256 };
 
 void *sz_ofga_object(struct sz_ofga *api)
 {
@@ -95,6 +95,14 @@ bool sz_ofga_json(struct sz_ofga *api, const void *object, const char *name, str
     return true;
 }
 
+static size_t characters(struct sz_slice s)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < s.n; i++)
+        n += ((unsigned char)s.p[i] & 0xc0) != 0x80;
+    return n;
+}
+
 bool sz_ofga_key(struct sz_ofga *api, const void *object, struct sz_tuple_key *out)
 {
     const void *condition;
@@ -104,6 +112,10 @@ bool sz_ofga_key(struct sz_ofga *api, const void *object, struct sz_tuple_key *o
     if (!sz_ofga_text(api, object, "user", &out->user) || !sz_ofga_text(api, object, "relation", &out->relation) ||
         !sz_ofga_text(api, object, "object", &out->object) || !sz_ofga_sub(api, object, "condition", &condition))
         return false;
+    if (characters(out->object) > OBJECT_MAX) {
+        sz_ofga_fail(api, 2000, "invalid TupleKey.Object: value has more than %d characters", OBJECT_MAX);
+        return false;
+    }
     if (condition == NULL)
         return true;
     if (!sz_ofga_text(api, condition, "name", &out->condition) ||
@@ -122,7 +134,7 @@ bool sz_ofga_keys(struct sz_ofga *api, const void *list, size_t most, struct sz_
     *n = 0;
     *out = NULL;
     if (count > most) {
-        sz_ofga_fail(api, 2053, "The number of tuples exceeds the allowed limit of %zu", most);
+        sz_ofga_fail(api, 2000, "invalid TupleKeys: value must contain no more than %zu item(s)", most);
         return false;
     }
     if (count == 0)
@@ -169,7 +181,11 @@ bool sz_ofga_page_size(struct sz_ofga *api, const void *object, size_t *out)
         n = (uint64_t)json_integer_value(v);
     else if (v != NULL)
         good = false;
-    if (!good || n < 1 || n > PAGE_MAX) {
+    if (!good) {
+        sz_ofga_fail(api, 2000, "parsing field \"page_size\": it is no number");
+        return false;
+    }
+    if (n < 1 || n > PAGE_MAX) {
         sz_ofga_fail(api, 2039, "invalid PageSize: value must be inside range [1, %d]", PAGE_MAX);
         return false;
     }
@@ -256,6 +272,14 @@ bool sz_ofga_token(struct sz_ofga *api, struct sz_slice text, struct sz_slice *o
     *out = SZ_NONE;
     if (text.n == 0)
         return true;
+    for (size_t i = 0; i < text.n; i++) {
+        unsigned char c = (unsigned char)text.p[i];
+        bool word = (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || c == '-' || c == '_';
+        if (!word) {
+            sz_ofga_fail(api, 2000, "invalid ContinuationToken: value does not match what tokens are made of");
+            return false;
+        }
+    }
     char *room = sz_pool_alloc(&api->arena.pool, text.n);
     if (text.n > SZ_B64_LEN(SZ_TOKEN_ROOM) || sz_b64url_decode(text, room, &n) != 0) {
         sz_ofga_fail(api, 2007, "Invalid continuation token");

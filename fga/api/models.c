@@ -10,8 +10,6 @@ enum { TYPES_MAX = 100, CONDITIONS_MAX = 25, PARAMETERS_MAX = 25, EXPRESSION_MAX
 /* The server's bounds, which are narrower than the language's. */
 static const char *beyond(const struct sz_model *m)
 {
-    if (m->n_types == 0)
-        return "at least one type is needed";
     if (m->n_conds > CONDITIONS_MAX)
         return "at most 25 conditions are allowed";
     for (size_t i = 0; i < m->n_conds; i++) {
@@ -40,6 +38,12 @@ static enum sz_ofga_step keep(struct sz_ofga *api, const struct sz_model *m)
         return sz_ofga_fail(api, 2053,
                             "The number of type definitions in an authorization model exceeds the allowed limit of %d",
                             TYPES_MAX);
+    if (m->n_types == 0)
+        return sz_ofga_fail(api, 2045,
+                            "invalid WriteAuthorizationModelRequest.TypeDefinitions: value must contain at least 1 "
+                            "item(s)");
+    if (m->schema.n == 0)
+        wrong = "SchemaVersion: value must be 1.1 or 1.2";
     if (wrong != NULL)
         return sz_ofga_fail(api, 2000, "invalid WriteAuthorizationModelRequest: %s", wrong);
     if (store->n_models >= SZ_MODELS_MAX)
@@ -98,7 +102,11 @@ static const struct sz_fga_model *model_of_path(struct sz_ofga *api)
 {
     if (!sz_ofga_store(api))
         return NULL;
-    const struct sz_fga_model *model = api->model_id.n > 0 ? sz_hub_model(api->store, api->model_id) : NULL;
+    if (!sz_ulid_valid(api->model_id)) {
+        sz_ofga_fail(api, 2000, "invalid Id: value must be an id of %d capital letters and digits", SZ_ULID);
+        return NULL;
+    }
+    const struct sz_fga_model *model = sz_hub_model(api->store, api->model_id);
     if (model == NULL)
         sz_ofga_fail(api, 2001, "Authorization Model '%.*s' not found", SZ_FMT(sz_sub(api->model_id, 0, 64)));
     return model;

@@ -28,7 +28,7 @@ static enum sz_ofga_step check(struct sz_ofga *api, const void *object)
 {
     struct sz_check c;
     struct sz_fault fault;
-    if (!sz_ofga_store(api))
+    if (!sz_ofga_asked_store(api, object))
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !read_check(api, object, &c))
@@ -137,7 +137,7 @@ static enum sz_ofga_step batch(struct sz_ofga *api, const void *object)
     struct sz_slice ids[SZ_BATCH_MAX];
     struct sz_check checks[SZ_BATCH_MAX];
     const void *list;
-    if (!sz_ofga_store(api) || !sz_ofga_list(api, object, "checks", &list))
+    if (!sz_ofga_asked_store(api, object) || !sz_ofga_list(api, object, "checks", &list))
         return SZ_OFGA_DONE;
     size_t n = json_array_size(list);
     if (n == 0)
@@ -215,7 +215,7 @@ static enum sz_ofga_step list_objects(struct sz_ofga *api, const void *object, b
     struct sz_slice type, relation, user;
     struct sz_fault fault;
     bool cut;
-    if (!sz_ofga_store(api))
+    if (!sz_ofga_asked_store(api, object))
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !sz_ofga_text(api, object, "type", &type) ||
@@ -319,7 +319,7 @@ static enum sz_ofga_step list_users(struct sz_ofga *api, const void *object)
     struct sz_slice name, relation, type, of;
     struct sz_fault fault;
     bool cut;
-    if (!sz_ofga_store(api))
+    if (!sz_ofga_asked_store(api, object))
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !object_name(api, object, &name) || !sz_ofga_text(api, object, "relation", &relation) ||
@@ -353,7 +353,7 @@ static enum sz_ofga_step expand(struct sz_ofga *api, const void *object)
     const void *key;
     void *tree = NULL;
     bool cut;
-    if (!sz_ofga_store(api) || !sz_ofga_sub(api, object, "tuple_key", &key))
+    if (!sz_ofga_asked_store(api, object) || !sz_ofga_sub(api, object, "tuple_key", &key))
         return SZ_OFGA_DONE;
     if (key == NULL)
         return sz_ofga_fail(api, 2037, "invalid ExpandRequest.TupleKey: value is required");
@@ -364,8 +364,10 @@ static enum sz_ofga_step expand(struct sz_ofga *api, const void *object)
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !list_options(api, object, 0, &o, &cut))
         return SZ_OFGA_DONE;
-    if (sz_engine_expand(api->store->engine, model->program, name, relation, &o, &tree, &fault) != 0)
+    if (sz_engine_expand(api->store->engine, model->program, name, relation, &o, &tree, &fault) != 0) {
+        fault.code = fault.code == 2021 || fault.code == 2022 ? 2000 : fault.code; /* here OpenFGA says it so */
         return sz_ofga_fault(api, &fault);
+    }
     char *text = json_dumps(tree, JSON_COMPACT);
     sz_buf_adds(&api->out, sz_cstr(text));
     free(text);

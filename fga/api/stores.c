@@ -75,8 +75,13 @@ enum sz_ofga_step sz_ofga_get_store(struct sz_ofga *api)
 
 enum sz_ofga_step sz_ofga_delete_store(struct sz_ofga *api)
 {
-    if (!sz_ofga_store(api))
+    if (!sz_ofga_store(api)) {
+        if (api->status == 404) { /* gone is gone, however often it is said */
+            api->out.n = 0;
+            api->status = 204;
+        }
         return SZ_OFGA_DONE;
+    }
     if (strcmp(api->store->id, SZ_FGA_OWN_STORE) == 0)
         return sz_ofga_fail(api, 2000, "this store is the gateway's own: its routes ask it");
     if (sz_durable_delete(api->store) != 0)

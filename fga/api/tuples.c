@@ -31,6 +31,10 @@ static bool read_half(struct sz_ofga *api, const void *object, const char *name,
         sz_ofga_fail(api, 2000, "invalid %s option: %.*s", option, SZ_FMT(sz_sub(word, 0, 64)));
         return false;
     }
+    if (json_array_size(list) == 0) {
+        sz_ofga_fail(api, 2000, "invalid %s.TupleKeys: value must contain at least 1 item(s)", name);
+        return false;
+    }
     if (json_array_size(list) > OPERATIONS_MAX) {
         sz_ofga_fail(api, 2053, "The number of write operations exceeds the allowed limit of %d", OPERATIONS_MAX);
         return false;
@@ -53,7 +57,7 @@ static enum sz_ofga_step write_tuples(struct sz_ofga *api, const void *object)
 {
     struct half writes, deletes;
     struct sz_fault fault;
-    if (!sz_ofga_store(api) || !read_half(api, object, "writes", "on_duplicate", &writes) ||
+    if (!sz_ofga_asked_store(api, object) || !read_half(api, object, "writes", "on_duplicate", &writes) ||
         !read_half(api, object, "deletes", "on_missing", &deletes))
         return SZ_OFGA_DONE;
     describe(&api->detail, &writes, &deletes);
@@ -186,7 +190,9 @@ enum sz_ofga_step sz_ofga_changes(struct sz_ofga *api)
         int64_t seconds;
         int32_t nano;
         if (sz_timestamp_parse(start, &seconds, &nano) != 0)
-            return sz_ofga_fail(api, 2059, "Invalid start time");
+            return sz_ofga_fail(api, 2000, "parsing field \"start_time\": it is no RFC 3339 time");
+        if (seconds > sz_wall_seconds(api->hub->clock.wall()))
+            return sz_ofga_fail(api, 2000, "invalid StartTime: value must be less than now");
         after = sz_engine_changes_since(api->store->engine, type, seconds, begin);
     }
     sz_buf_printf(&api->out, "{\"changes\":[");
