@@ -184,8 +184,9 @@ static int take_tuples(struct sz_follower *f, const struct sz_http_answer *answe
 {
     struct sz_buf token = {0};
     int rc = sz_follower_read_page(f, answer->body, &token);
-    sz_buf_fini(&f->token);
-    f->token = token;
+    sz_buf_fini(rc == 0 ? &f->token : &token); /* a page that was not taken whole is asked for again */
+    if (rc == 0)
+        f->token = token;
     if (rc == -E2BIG) {
         begin_anew(f, "it has more tuples than a copy may have; use 'mode: remote'");
         after(f, SLOWEST);
