@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "fake/provider.h"
 #include "fake/redis.h"
 #include "integration/revoke_kit.h"
 #include "subzero/crypto.h"
@@ -366,6 +367,45 @@ Test(revocation_fleet, a_flush_and_a_restart_of_everybody)
     cr_expect_geq(revoke_becomes(&b, token, 401, 3000), 0);
     free(token);
     free(bob);
+}
+
+/* Kept for a minute while revocations are heard; what its provider revoked is refused soon when they are not. */
+Test(revocation_fleet, cut_off_cached_tokens_live_for_ttl_degraded)
+{
+    static const char format[] = "listen: [{address: \"127.0.0.1:{port}\"}]\n"
+                                 "admin: {address: \"127.0.0.1:{admin}\"}\n"
+                                 "cache: {l1: {ttl_opaque: 60s, ttl_degraded: 500ms}}\n"
+                                 "redis: {url: \"%s\", key_file: \"{dir}/fleet.key\"}\n"
+                                 "issuers:\n"
+                                 "  idp:\n"
+                                 "    issuer: %s\n"
+                                 "    audiences: [api]\n"
+                                 "    introspection: {endpoint: %s/introspect, client_id: gateway,\n"
+                                 "                    client_secret_file: \"{dir}/secret\"}\n"
+                                 "upstreams: {up: {urls: [\"http://127.0.0.1:{upstream}\"]}}\n"
+                                 "routes:\n"
+                                 "  - {id: all, match: {path: '/*'}, auth: {issuers: [idp]}, upstream: up}\n";
+    struct provider *provider = provider_start(NULL);
+    struct http1_response r = {0};
+    scratch_write("secret", SZ_S("s3cret+/:%"));
+    snprintf(yaml, sizeof(yaml), format, server.url, provider_url(provider), provider_url(provider));
+    cr_assert(gateway_start_as(&a, "a", yaml, upstream_port(up)));
+    cr_assert(revoke_health(&a, WELL));
+    char *token = provider_opaque(provider, "alice", 600, NULL);
+    cr_assert_eq(revoke_get(&a, token), 200);
+    provider_revoke(provider, token);
+    poll(NULL, 0, 700);
+    cr_expect_eq(revoke_get(&a, token), 200, "kept, as configured");
+    redis_pause(&server);
+    struct sz_mono begun = sz_mono_read();
+    while (http1_ask(a.port, "GET", "/x", token, NULL, NULL, &r) == 200 &&
+           sz_between(begun, sz_mono_read()).us < 8000000)
+        poll(NULL, 0, 20);
+    expect_answer(&r, 401, "invalid_token", "asked about again");
+    cr_expect_lt(sz_between(begun, sz_mono_read()).us, 4000000);
+    http1_response_fini(&r);
+    free(token);
+    provider_stop(&provider);
 }
 
 Test(revocation_fleet, in_a_cluster_too, .timeout = 170)

@@ -234,7 +234,7 @@ static void same(const struct sz_txn *cached, const struct sz_txn *fresh, unsign
                  fresh->proxy ? &fresh->forward.headers : &fresh->answer.headers, step);
 }
 
-static unsigned hits, rejected;
+static unsigned hits, rejected, revoked;
 
 static void ask_both(unsigned step, size_t token, unsigned route, bool reload_between)
 {
@@ -255,6 +255,7 @@ static void ask_both(unsigned step, size_t token, unsigned route, bool reload_be
         reload();
     fake_loop_settle(kit.loop);
     hits += cached->token_layer == 1;
+    revoked += cached->decision.reason == SZ_REASON_revoked_token;
     rejected += after.hits > before.hits;
     same(cached, fresh, step);
     kit_end(cached);
@@ -299,6 +300,8 @@ static void open_both(void)
     sz_arena_init(&bare.arena);
     cr_assert_eq(sz_gate_init(&bare.gate, kit.snapshot->conf), 0);
     sz_worker_init(&bare.worker, kit.loop, &bare.gate, kit.snapshot);
+    sz_revocations_start(kit.gate.revocations, kit.loop);
+    sz_revocations_start(bare.gate.revocations, kit.loop);
     reload();
 }
 
@@ -329,6 +332,38 @@ static void step_the_wall_clock(unsigned step)
     fake_loop_set_wall(kit.loop, wall);
 }
 
+static void on_revoked(struct sz_revocation_op *op, enum sz_revoked result)
+{
+    (void)op;
+    cr_assert_neq(result, SZ_REVOKED_FULL);
+}
+
+/* One for both: by token, subject before some time, client, or, rarely, all that an issuer or a key made. */
+static void revoke_something(void)
+{
+    static struct sz_revocation_op ops[2];
+    int64_t now = sz_wall_seconds(sz_loop_wall(kit.loop));
+    struct sz_revocation r = {.kind = SZ_REVOKE_TOKEN, .before = INT64_MAX, .expires = INT64_MAX, .made = 1};
+    struct sz_slice iss = SZ_S("https://one.example/");
+    unsigned what = dice(10);
+    if (what < 4) {
+        sz_revocation_digest(SZ_REVOKE_TOKEN, SZ_NONE, sz_token_signed(tokens[dice(TOKENS)]), r.digest);
+    } else {
+        r.kind = what < 8 ? SZ_REVOKE_SUBJECT : what < 9 ? SZ_REVOKE_CLIENT : SZ_REVOKE_ISSUER;
+        r.before = now - (int64_t)dice(60);
+        sz_revocation_digest((enum sz_revocation_kind)r.kind, iss,
+                             what < 8   ? SZ_S("bob")
+                             : what < 9 ? SZ_S("c")
+                                        : SZ_NONE,
+                             r.digest);
+    }
+    for (size_t i = 0; i < 2; i++) {
+        ops[i] = (struct sz_revocation_op){.on_done = on_revoked};
+        sz_revocations_add(i == 0 ? kit.gate.revocations : bare.gate.revocations, &r, &ops[i]);
+    }
+    fake_loop_settle(kit.loop);
+}
+
 /* The same questions before and after. */
 static void reload_under_way(unsigned step)
 {
@@ -342,7 +377,7 @@ static void reload_under_way(unsigned step)
 
 Test(differential, cache_on_is_cache_off, .timeout = 60)
 {
-    hits = rejected = 0;
+    hits = rejected = revoked = 0;
     for (unsigned round = 0; round < ROUNDS; round++) {
         state = 0x9e3779b97f4a7c15u * (round + 1);
         open_both();
@@ -358,13 +393,16 @@ Test(differential, cache_on_is_cache_off, .timeout = 60)
                 make_any(dice(TOKENS));
             else if (what < 18)
                 step_the_wall_clock(step);
+            else if (what < 20)
+                revoke_something();
             else
-                ask_both(step, dice(4) == 0 ? dice(TOKENS) : dice(6), dice(8), what < 20);
+                ask_both(step, dice(4) == 0 ? dice(TOKENS) : dice(6), dice(8), what < 22);
         }
         close_both();
     }
     cr_assert_gt(hits, 200, "only %u hits", hits); /* else nothing was compared */
     cr_assert_gt(rejected, 200, "only %u known rejections", rejected);
+    cr_assert_gt(revoked, 100, "only %u revoked", revoked);
 }
 
 static void ask_all(unsigned step, bool anew)
