@@ -376,6 +376,13 @@ static struct sz_redis_node *node_for(struct sz_redis *redis, const struct sz_re
     return p->keyed ? sz_redis_map_node(redis, p->slot) : sz_redis_any_node(redis);
 }
 
+/* No request waits for a revocation: there a pause of a busy machine is no outage. */
+static struct sz_span time_for(const struct sz_redis_shared *shared, enum sz_redis_use use)
+{
+    struct sz_span least = SZ_MS(250), timeout = shared->conf->timeout;
+    return use == SZ_REDIS_REVOCATION && timeout.us < least.us ? least : timeout;
+}
+
 int sz_redis_start_script(struct sz_redis *redis, enum sz_redis_use use, const struct sz_redis_command *command,
                           const struct sz_redis_script *script, struct sz_redis_op *op)
 {
@@ -399,7 +406,7 @@ int sz_redis_start_script(struct sz_redis *redis, enum sz_redis_use use, const s
     p->started = now;
     p->script = script;
     p->limit = command->limit != 0 ? command->limit : SZ_REDIS_REPLY_DEFAULT;
-    p->deadline = sz_after(now, redis->shared->conf->timeout);
+    p->deadline = sz_after(now, time_for(redis->shared, use));
     if (command->deadline.us != 0)
         p->deadline = sz_earlier(p->deadline, command->deadline);
     if (redis->map != NULL && command->key != 0) {

@@ -17,7 +17,7 @@
 
 #include "subzero/log.h"
 
-static const struct sz_span POLL = {250 * 1000}, READ_TIME = {1000 * 1000}, ALL_EVERY = {300 * 1000000};
+static const struct sz_span READ_TIME = {1000 * 1000}, ALL_EVERY = {300 * 1000000};
 
 /* from: the first number; count: how many.  e, s, how many fields, then the records ("": none of ours there). */
 static struct sz_redis_script tail_script = {
@@ -86,6 +86,13 @@ void sz_revocation_numbered(struct sz_revocation_shared *shared, struct sz_revoc
     record->sync = shared->sync;
 }
 
+static void took(const struct sz_revocation_shared *shared, const struct sz_revocation *r)
+{
+    int64_t us = sz_loop_wall(shared->set->loop).us - r->made;
+    count(shared, shared->heard);
+    sz_observe(sz_loop_index(shared->set->loop), shared->delay, (struct sz_span){us > 0 ? us : 0});
+}
+
 int sz_revocation_hear(struct sz_revocation_shared *shared, uint64_t number, struct sz_slice sealed,
                        struct sz_revocation *r)
 {
@@ -113,8 +120,11 @@ int sz_revocation_hear(struct sz_revocation_shared *shared, uint64_t number, str
     record->published = record->r.before <= r->before && record->r.expires <= r->expires;
     if (!record->published)
         sz_revocation_untold(shared->set, at);
-    if (change == SZ_CHANGE_DONE)
+    if (change == SZ_CHANGE_DONE) {
+        if (shared->current) /* else it was missed, and how long it took says nothing */
+            took(shared, r);
         sz_revocation_save_kick(shared->set);
+    }
     sz_revocation_settle(shared->set);
     return change == SZ_CHANGE_DONE;
 }
@@ -136,11 +146,6 @@ static void on_message(struct sz_redis_listener *listener, struct sz_slice chann
     int news = sz_revocation_hear(shared, number, sz_from(message, (size_t)blank + 1), &r);
     if (news < 0)
         return;
-    if (news > 0) {
-        int64_t took = sz_loop_wall(shared->set->loop).us - r.made;
-        count(shared, shared->heard);
-        sz_observe(sz_loop_index(shared->set->loop), shared->delay, (struct sz_span){took > 0 ? took : 0});
-    }
     if (number == shared->last + 1) {
         shared->last = number;
     } else if (number > shared->last || news > 0) {
@@ -153,9 +158,10 @@ static void on_message(struct sz_redis_listener *listener, struct sz_slice chann
 
 static void later(struct sz_revocation_shared *shared)
 {
-    unsigned shift = shared->failures > 3 ? 3 : shared->failures;
+    static const int64_t ms[] = {250, 50, 500, 1000, 2000}; /* after so many failures */
+    unsigned at = shared->failures < SZ_COUNT(ms) ? shared->failures : SZ_COUNT(ms) - 1;
     struct sz_loop *loop = shared->set->loop;
-    sz_timer_start(loop, &shared->poll, sz_after(sz_loop_now(loop), (struct sz_span){POLL.us << shift}));
+    sz_timer_start(loop, &shared->poll, sz_after(sz_loop_now(loop), SZ_MS(ms[at])));
 }
 
 static void failed(struct sz_revocation_shared *shared, enum sz_redis_result result)
@@ -223,6 +229,8 @@ static void next(struct sz_revocation_shared *shared)
 
 static void now_current(struct sz_revocation_shared *shared)
 {
+    if (!shared->current)
+        shared->publish_at = (struct sz_mono){0}; /* what waited for Redis waits no longer */
     shared->current = true;
     shared->failures = 0;
     shared->fault.s[0] = '\0';

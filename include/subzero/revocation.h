@@ -75,6 +75,11 @@ static inline bool sz_revocation_newer(const struct sz_revocation_news *news, ui
 {
     return sz_revocation_sequence(news) > since;
 }
+/* What others revoke cannot be heard: nothing that was learned before is to be believed for long. */
+static inline bool sz_revocation_deaf(const struct sz_revocation_news *news)
+{
+    return atomic_load_explicit(&news->deaf, memory_order_relaxed);
+}
 /* A bit for each kind of which there is something newer. */
 uint32_t sz_revocation_kinds(const struct sz_revocation_news *news, uint64_t since);
 

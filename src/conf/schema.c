@@ -846,8 +846,10 @@ static const struct sz_field root_fields[] = {
     TEXT("workers", workers, RESTART, "auto",
          "loop threads: a number up to 256, or `auto`: the CPUs that affinity and cgroup allow"),
     TEXT("user", user, RESTART, NULL, "started as root: whom to become after binding and reading secrets"),
-    TEXT("state_dir", state_dir, RESTART, NULL,
-         "directory (mode 0700, ours) where fetched key sets are kept, so that a start needs no provider"),
+    TEXT(
+        "state_dir", state_dir, RESTART, NULL,
+        "directory (mode 0700, ours, one process at a time) where fetched key sets and revocations are kept, so that a "
+        "start needs no provider and forgets nobody"),
     TEXTS("trusted_proxies", trusted_proxies, SZ_FIELD_MANY, 4096,
           "addresses and ranges whose forwarding headers are believed; none by default; no shorter than /7"),
     OBJECT("limits", limits, 0, limits_object, "bounds of the whole process"),

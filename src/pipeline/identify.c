@@ -141,7 +141,8 @@ static enum sz_step ask_if_accepted(struct sz_txn *txn, int issuer)
 /* Whether JWTs are shared through Redis: an option, since checking a signature is mostly cheaper. */
 static bool asks_l2(const struct sz_txn *txn)
 {
-    return txn->worker->gate->l2 != NULL && txn->snapshot->conf->cache.l2.jwt && txn->worker->redis_cache != NULL;
+    return txn->worker->gate->l2 != NULL && txn->snapshot->conf->cache.l2.jwt && txn->worker->redis_cache != NULL &&
+           !sz_revocation_deaf(txn->worker->gate->news);
 }
 
 /* Revoked facts are not kept: what revokes them may come to an end before they do. */

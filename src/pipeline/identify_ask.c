@@ -60,7 +60,7 @@ struct question { /* the work of one flight; on the loop that began it */
 /* Redis is there, and its client not on its way out. */
 static bool shares(const struct question *q)
 {
-    return q->gate->l2 != NULL && q->worker->redis_cache != NULL;
+    return q->gate->l2 != NULL && q->worker->redis_cache != NULL && !sz_revocation_deaf(q->gate->news);
 }
 
 static void end(struct question *q)

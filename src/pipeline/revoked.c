@@ -57,16 +57,14 @@ bool sz_identity_revoked(const struct sz_gate *gate, const struct sz_snapshot *s
 struct sz_span sz_fact_ttl(const struct sz_gate *gate, const struct sz_conf_cache *conf, enum sz_credential_kind kind)
 {
     struct sz_span ttl = kind == SZ_CREDENTIAL_OPAQUE ? conf->ttl_opaque : conf->ttl;
-    bool deaf = atomic_load_explicit(&gate->news->deaf, memory_order_relaxed);
-    return deaf && conf->ttl_degraded.us < ttl.us ? conf->ttl_degraded : ttl;
+    return sz_revocation_deaf(gate->news) && conf->ttl_degraded.us < ttl.us ? conf->ttl_degraded : ttl;
 }
 
 enum sz_reason sz_revoked(struct sz_txn *txn)
 {
     const struct sz_gate *gate = txn->worker->gate;
     const struct sz_identity *id = txn->identity;
-    if (SZ_UNLIKELY(atomic_load_explicit(&gate->news->deaf, memory_order_relaxed)) &&
-        txn->snapshot->conf->revocation.closed)
+    if (SZ_UNLIKELY(sz_revocation_deaf(gate->news)) && txn->snapshot->conf->revocation.closed)
         return SZ_REASON_revocation_unavailable;
     if (SZ_LIKELY(!sz_revocation_newer(gate->news, id->revocation)))
         return SZ_REASON_allowed;
