@@ -183,6 +183,8 @@ static void *kill_later(void *arg)
     return NULL;
 }
 
+#define KILLED "required: true, durability: always, rotate: {size: 64KiB}, retain: {files: 1000}"
+
 /* SUBZERO_AUDIT_KILLS: how often; every record that was acknowledged is there afterwards, and the chain holds. */
 Test(audit, killed_at_any_time)
 {
@@ -192,8 +194,7 @@ Test(audit, killed_at_any_time)
     srand((unsigned)getpid());
     for (unsigned i = 0; i < kills; i++) {
         pthread_t thread;
-        cr_assert(gateway_start(&g, GATEWAY("required: true, durability: always, rotate: {size: 64KiB}"),
-                                upstream_port(upstream)));
+        cr_assert(i > 0 ? gateway_again(&g) : gateway_start(&g, GATEWAY(KILLED), upstream_port(upstream)));
         struct killer k = {g.proc.pid, 20 + (unsigned)rand() % 300};
         cr_assert_eq(pthread_create(&thread, NULL, kill_later, &k), 0);
         for (;;) {
@@ -208,7 +209,7 @@ Test(audit, killed_at_any_time)
         waitpid(g.proc.pid, NULL, 0);
         g.proc.pid = 0;
     }
-    cr_assert(gateway_start(&g, GATEWAY("required: true, durability: always"), upstream_port(upstream)));
+    cr_assert(gateway_again(&g));
     stop_gateway(&g);
     expect_verified();
     struct sz_buf all = everything();
