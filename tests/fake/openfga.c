@@ -101,6 +101,43 @@ static bool may_ask(const struct openfga *o, const struct upstream_request *requ
     return o->token_needed == 0 || strcmp(got, want) == 0;
 }
 
+#define KEY(user) "{\"user\":\"" user "\",\"relation\":\"viewer\",\"object\":\"document:1\",\"condition\":null}"
+#define TIME      ",\"timestamp\":\"2026-01-01T00:00:00Z\"}"
+
+static bool answer_store(struct openfga *o, struct wire *w, const struct upstream_request *request, const json_t *body)
+{
+    struct sz_slice path = sz_from(request->target, sizeof("/stores/" OPENFGA_STORE) - 1);
+    if (sz_eq(path, SZ_S("/authorization-models/" OPENFGA_MODEL)))
+        return respond(
+            w, 200,
+            "{\"authorization_model\":{\"id\":\"" OPENFGA_MODEL "\",\"schema_version\":\"1.1\","
+            "\"type_definitions\":[{\"type\":\"user\",\"relations\":{},\"metadata\":null},{\"type\":"
+            "\"document\",\"relations\":{\"viewer\":{\"this\":{}}},\"metadata\":{\"relations\":{\"viewer\":{"
+            "\"directly_related_user_types\":[{\"type\":\"user\",\"condition\":\"\"}]}}}}],\"conditions\":{}}}");
+    if (sz_eq(path, SZ_S("/read"))) {
+        o->pages++;
+        if (o->bad_pages > 0) {
+            o->bad_pages--;
+            return respond(w, 200, "{\"tuples\":[{\"key\":{\"user\":7}" TIME "],\"continuation_token\":\"two\"}");
+        }
+        return respond(w, 200,
+                       json_object_get(body, "continuation_token") == NULL
+                           ? "{\"tuples\":[{\"key\":" KEY("user:alice") TIME "],\"continuation_token\":\"two\"}"
+                           : "{\"tuples\":[{\"key\":" KEY("user:carol") TIME "],\"continuation_token\":\"\"}");
+    }
+    o->changes++;
+    bool token = memmem(path.p, path.n, "continuation_token=", 19) != NULL;
+    if (token && o->token_refused) {
+        o->token_refused = false;
+        return respond(w, 400, "{\"code\":\"invalid_continuation_token\",\"message\":\"Invalid continuation token\"}");
+    }
+    return respond(
+        w, 200,
+        token ? "{\"changes\":[],\"continuation_token\":\"end\"}"
+              : "{\"changes\":[{\"tuple_key\":" KEY("user:carol") ",\"operation\":\"TUPLE_OPERATION_WRITE\"" TIME
+                                                                  "],\"continuation_token\":\"end\"}");
+}
+
 static bool answer(struct openfga *o, struct wire *w, const struct upstream_request *request, const json_t *body)
 {
     bool batch = sz_eq(request->target, SZ_S("/stores/" OPENFGA_STORE "/batch-check"));
@@ -110,6 +147,10 @@ static bool answer(struct openfga *o, struct wire *w, const struct upstream_requ
         o->refused++;
         return respond(w, 401, "{\"code\":\"invalid_claims\",\"message\":\"no\"}");
     }
+    struct sz_slice path = sz_from(request->target, sizeof("/stores/" OPENFGA_STORE) - 1);
+    if (sz_starts_with(path, SZ_S("/authorization-models")) || sz_starts_with(path, SZ_S("/changes?")) ||
+        sz_eq(path, SZ_S("/read")))
+        return answer_store(o, w, request, body);
     const char *consistency = json_string_value(json_object_get(body, "consistency"));
     const char *model = json_string_value(json_object_get(body, "authorization_model_id"));
     if (!batch && !sz_eq(request->target, SZ_S("/stores/" OPENFGA_STORE "/check")))
@@ -143,7 +184,8 @@ void openfga_reset(struct openfga *o)
     o->token_needed = o->wait_ms = 0;
     o->token_status = 0;
     o->token_life = 3600;
-    o->no_batch = false;
+    o->no_batch = o->token_refused = false;
+    o->bad_pages = o->pages = o->changes = 0;
     o->checks = o->batches = o->batched = o->tokens = o->refused = o->high = 0;
     pthread_mutex_unlock(&o->lock);
     upstream_play(o->upstream, &(struct upstream_script){.speak = speak, .arg = o});

@@ -3,6 +3,8 @@
  * of the test's process.  It answers well, unless told otherwise.  For all else it is the upstream that it runs on:
  * upstream_play with a script of raw bytes or faults, upstream_refuse, upstream_count.
  *
+ * Its store, for whom it is copied: alice and carol view document:1, on two pages; the last change is that of carol.
+ *
  *   user:alice is allowed everything, nobody else is allowed anything, but:
  *   document:unknown   validation_error        document:deep      authorization_model_resolution_too_complex
  *   document:internal  internal_error (batch: an internal error of that check; check: 500)
@@ -27,8 +29,11 @@ struct openfga {
     unsigned token_life;   /* expires_in */
     unsigned wait_ms;      /* before each answer about checks */
     bool no_batch;         /* 404 undefined_endpoint for /batch-check */
+    bool token_refused;    /* 2007 for a continuation token of the changes, once */
+    unsigned bad_pages;    /* so many pages of Read have a tuple that is none */
     /* what it was asked */
     unsigned checks, batches, batched, tokens, refused, high; /* high: with HIGHER_CONSISTENCY */
+    unsigned pages, changes;                                  /* of Read, of ReadChanges */
     char last[4096];                                          /* the body that came last */
 };
 

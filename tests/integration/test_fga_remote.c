@@ -458,3 +458,49 @@ Test(fga_remote, who_leaves_while_checks_are_under_way_harms_nobody)
     }
     expect(alice, "/all/1/2/3", 200, "", "who stays");
 }
+
+/* ---- a replica that is told nonsense ----------------------------------------------------------------------------- */
+
+static void start_replica(void)
+{
+    char *yaml;
+    cr_assert(asprintf(&yaml,
+                       "listen: [{address: \"127.0.0.1:{port}\"}]\n"
+                       "admin: {address: \"127.0.0.1:{admin}\"}\n" NO_CACHE ISSUER_YAML
+                       "fga:\n  mode: replica\n  api_url: \"http://127.0.0.1:%u\"\n  store_id: " OPENFGA_STORE
+                       "\n  model_id: " OPENFGA_MODEL "\n  changes: {poll: 100ms, max_lag: 30s}\n" ROUTES,
+                       (unsigned)upstream_port(fga.upstream)) > 0);
+    cr_assert(gateway_start(&g, yaml, upstream_port(upstream)));
+    free(yaml);
+}
+
+Test(fga_remote, a_replica_takes_no_page_that_is_not_whole)
+{
+    char *carol = issuer_token(&issuer, "carol", 600, NULL);
+    fga.bad_pages = 2;
+    start_replica();
+    cr_assert(gateway_logged(&g, "the store is copied: 2 tuples"));
+    unsigned asked = fga.checks;
+    expect(alice, "/documents/1", 200, "", "of the page that was bad at first");
+    expect(carol, "/documents/1", 200, "", "of the next one");
+    expect(bob, "/documents/1", 403, "not_permitted", "in none");
+    cr_expect_eq(fga.checks, asked, "by the copy");
+    cr_expect_eq(fga.pages, 4, "%u", fga.pages);
+    free(carol);
+}
+
+Test(fga_remote, a_replica_whose_token_is_refused_reads_anew)
+{
+    start_replica();
+    cr_assert(gateway_logged(&g, "the store is copied: 2 tuples"));
+    fga.token_refused = true;
+    cr_assert(gateway_logged(&g, "the store is read anew"));
+    for (int i = 0; i < 50 && fga.pages < 4; i++)
+        usleep(100 * 1000);
+    usleep(300 * 1000);
+    cr_expect_eq(fga.pages, 4, "%u", fga.pages);
+    unsigned asked = fga.checks;
+    expect(alice, "/documents/1", 200, "", "the new copy");
+    expect(bob, "/documents/1", 403, "not_permitted", "the new copy");
+    cr_expect_eq(fga.checks, asked, "by the copy");
+}
