@@ -55,7 +55,8 @@ static void *client_main(void *arg)
         }
         unsigned sent = 0;
         while (!load->stop && one(load, fd, ++sent))
-            continue;
+            if (load->pause_us != 0)
+                usleep(load->pause_us);
         close(fd);
     }
     return NULL;

@@ -15,6 +15,7 @@ struct load {
     const char *request;              /* one whole request */
     unsigned clients;                 /* threads */
     unsigned requests_per_connection; /* 0: as many as the server lets */
+    unsigned pause_us;                /* a client's, between two requests */
     atomic_bool stop;                 /* finish the request in hand and end */
     /* results */
     atomic_ulong ok, refused, lost; /* 200; other statuses; no whole answer */

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "fake/netns.h"
 #include "fake/wire.h"
 
 /* ---- real servers ------------------------------------------------------------------------------------------------ */
@@ -20,18 +21,23 @@ bool redis_available(void)
     return program_find("redis-server") != NULL;
 }
 
-bool redis_start(struct redis_server *r)
+static const char *address_of(const struct redis_server *r)
+{
+    return r->address != NULL ? r->address : "127.0.0.1";
+}
+
+static bool start_here(struct redis_server *r)
 {
     static unsigned started;
     char port[8], program[512];
-    const char *argv[40] = {0};
+    const char *argv[48] = {0};
     size_t n = 0;
 
     if (r->port == 0) {
         r->port = free_port();
         snprintf(r->name, sizeof(r->name), "redis-%u", started++);
         snprintf(r->path, sizeof(r->path), "%s/%s.sock", scratch_path(), r->name);
-        snprintf(r->url, sizeof(r->url), "redis://127.0.0.1:%u", r->port);
+        snprintf(r->url, sizeof(r->url), "redis://%s:%u", address_of(r), r->port);
     }
     const char *found = program_find("redis-server");
     SZ_ASSERT(found != NULL);
@@ -42,6 +48,11 @@ bool redis_start(struct redis_server *r)
                                  scratch_path(), "--dbfilename", r->name, "--daemonize",  "no"};
     for (size_t i = 0; i < SZ_COUNT(usual); i++)
         argv[n++] = usual[i];
+    if (r->address != NULL) {
+        const char *const more[] = {"--bind", "127.0.0.1", r->address, "--protected-mode", "no"};
+        for (size_t i = 0; i < SZ_COUNT(more); i++)
+            argv[n++] = more[i];
+    }
     if (r->password != NULL) {
         argv[n++] = "--requirepass";
         argv[n++] = r->password;
@@ -49,6 +60,14 @@ bool redis_start(struct redis_server *r)
     for (size_t i = 0; i < REDIS_OPTIONS_MAX && r->options[i] != NULL; i++)
         argv[n++] = r->options[i];
     return proc_start(&r->proc, r->name, r->port, argv);
+}
+
+bool redis_start(struct redis_server *r)
+{
+    int before = netns_enter(r->ns);
+    bool ok = start_here(r);
+    netns_leave(before);
+    return ok;
 }
 
 void redis_stop(struct redis_server *r)
@@ -88,7 +107,7 @@ static void add_args(struct sz_buf *out, const struct sz_slice *args, size_t n)
 }
 
 /* QUIT makes the server close when it has answered; its own "+OK" is cut off again. */
-char *redis_ask(const struct redis_server *r, const struct sz_slice *args, size_t args_n, size_t *n)
+static char *ask_here(const struct redis_server *r, const struct sz_slice *args, size_t args_n, size_t *n)
 {
     struct sz_buf out = {0}, in = {0};
     struct wire w;
@@ -115,6 +134,14 @@ char *redis_ask(const struct redis_server *r, const struct sz_slice *args, size_
         *n = in.n;
     sz_buf_add(&in, "", 1);
     return in.p;
+}
+
+char *redis_ask(const struct redis_server *r, const struct sz_slice *args, size_t args_n, size_t *n)
+{
+    int before = netns_enter(r->ns);
+    char *reply = ask_here(r, args, args_n, n);
+    netns_leave(before);
+    return reply;
 }
 
 char *redis_say(const struct redis_server *r, const char *fmt, ...)
@@ -170,7 +197,9 @@ static bool start_node(struct redis_cluster *c, size_t i)
                                    "--cluster-replica-validity-factor",
                                    "0",
                                    "--repl-diskless-sync-delay",
-                                   "0"};
+                                   "0",
+                                   "--cluster-announce-ip",
+                                   address_of(r)};
     for (size_t k = 0; k < SZ_COUNT(options); k++)
         r->options[k] = options[k];
     return redis_start(r);
@@ -180,7 +209,8 @@ static bool all_meet(struct redis_cluster *c)
 {
     bool ok = true;
     for (size_t i = 1; i < SZ_COUNT(c->nodes); i++) {
-        char *reply = redis_say(&c->nodes[0], "CLUSTER MEET 127.0.0.1 %u %s", c->nodes[i].port, c->texts[i].bus);
+        char *reply = redis_say(&c->nodes[0], "CLUSTER MEET %s %u %s", address_of(&c->nodes[i]), c->nodes[i].port,
+                                c->texts[i].bus);
         ok = ok && reply != NULL && reply[0] == '+';
         free(reply);
     }

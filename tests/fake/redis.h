@@ -16,10 +16,14 @@ struct redis_server {
     struct proc proc;
     uint16_t port;
     char path[108];                             /* its unix socket */
-    char url[160];                              /* redis://127.0.0.1:PORT */
+    char url[160];                              /* redis://ADDRESS:PORT */
     const char *password;                       /* NULL: none */
     const char *options[REDIS_OPTIONS_MAX + 1]; /* further ones of its command line; NULL ends them */
     char name[32];
+    /* One that others on its network reach: where, and the network namespace of its host (fake/netns.h).  NULL, 0:
+     * it is at 127.0.0.1 alone, where the test is. */
+    const char *address;
+    int ns;
 };
 
 /* redis-server is here; else the test is skipped by its caller. */
@@ -53,7 +57,10 @@ struct redis_cluster {
     } texts[2 * REDIS_CLUSTER_MASTERS];
     struct redis_server nodes[2 * REDIS_CLUSTER_MASTERS]; /* masters, then a replica of each */
 };
-/* Three masters with a replica each, all slots held, failover after a second or so.  False: it did not form. */
+/*
+ * Three masters with a replica each, all slots held, failover after a second or so.  Their address and ns may be set
+ * before.  False: it did not form.
+ */
 bool redis_cluster_start(struct redis_cluster *c);
 void redis_cluster_stop(struct redis_cluster *c);
 /* cluster_state:ok at every node that runs, within so many ms. */
