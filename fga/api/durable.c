@@ -85,12 +85,33 @@ static void put_assertions(struct sz_buf *b, const struct sz_fga_store *store, c
     put_text(b, json);
 }
 
+/* For those who look from other threads. */
+static void show(struct sz_fga_hub *hub)
+{
+    if (hub->journal == NULL)
+        return;
+    atomic_store(&hub->durable, true);
+    atomic_store(&hub->broken, sz_journal_broken(hub->journal));
+    atomic_store(&hub->log_bytes, sz_journal_size(hub->journal));
+}
+
+void sz_fga_hub_health(struct sz_fga_hub *hub, struct sz_fga_health *out)
+{
+    pthread_mutex_lock(&hub->lock);
+    out->stores = hub->n_stores;
+    pthread_mutex_unlock(&hub->lock);
+    out->durable = atomic_load(&hub->durable);
+    out->broken = atomic_load(&hub->broken);
+    out->log_bytes = atomic_load(&hub->log_bytes);
+}
+
 static int log_now(struct sz_fga_hub *hub, struct sz_buf *b)
 {
     int rc = sz_journal_append(hub->journal, sz_buf_slice(b));
     sz_buf_fini(b);
     if (rc == 0)
         rc = sz_journal_sync(hub->journal);
+    show(hub);
     if (rc != 0)
         sz_log(SZ_LOG_ERROR, "fga", "the log of the stores cannot be written: %s%s", strerror(-rc),
                sz_journal_broken(hub->journal) ? "; nothing is written any more until a restart" : "");
@@ -156,6 +177,7 @@ int sz_durable_write(void *arg, const struct sz_tuple_change *v, size_t n, struc
 int sz_durable_sync(struct sz_fga_hub *hub)
 {
     int rc = hub->journal == NULL ? 0 : sz_journal_sync(hub->journal);
+    show(hub);
     if (rc != 0)
         sz_log(SZ_LOG_ERROR, "fga",
                "the log of the stores cannot be synced: %s; nothing is written any more until a restart",
@@ -353,6 +375,7 @@ int sz_hub_open_on(struct sz_fga_hub *hub, const char *dir, const struct sz_disk
     hub->journal = sz_journal_open(dir, disk, replay, hub, &moved, why);
     if (moved.s[0] != '\0')
         sz_log(SZ_LOG_WARN, "fga", "%s", moved.s);
+    show(hub);
     return hub->journal != NULL ? 0 : -EINVAL;
 }
 
@@ -477,6 +500,7 @@ int sz_hub_shorten(struct sz_fga_hub *hub)
         rc = sz_journal_rewrite_end(hub->journal);
     if (rc == 0)
         hub->changes = changes;
+    show(hub);
     return rc;
 }
 

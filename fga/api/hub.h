@@ -56,6 +56,8 @@ struct sz_fga_hub {
     size_t n_stores, cap_stores;
     /* the writer's, or of the thread that opens the hub */
     char last_id[SZ_ULID + 1];
+    _Atomic uint64_t log_bytes; /* for the health page */
+    atomic_bool durable, broken;
     struct sz_audit *audit;            /* NULL: off */
     struct sz_journal *journal;        /* NULL: stores live in memory */
     uint64_t changes, shorten_at;      /* in the log; how many it may have before it is looked at */

@@ -32,6 +32,13 @@ void sz_fga_hub_free(struct sz_fga_hub **hub);
  */
 int sz_fga_hub_open(struct sz_fga_hub *hub, const char *state_dir, struct sz_text *why) SZ_MUST_CHECK;
 
+struct sz_fga_health {
+    size_t stores;
+    bool durable, broken; /* broken: the log could not be written or synced, nothing is written until a restart */
+    uint64_t log_bytes;
+};
+void sz_fga_hub_health(struct sz_fga_hub *hub, struct sz_fga_health *out); /* any thread */
+
 /*
  * Where changes over the API are recorded: by key, address, what and the outcome; NULL: nowhere.  Ordered with what the
  * writer does: when it returns, the one before is used no more.  Not a loop thread.

@@ -88,6 +88,19 @@ static void add_edge(struct sz_buf *b, const struct sz_server *server)
                   (unsigned long long)sz_log_lost());
 }
 
+/* The OpenFGA API's stores; not there without fga.listen. */
+static bool add_stores(struct sz_buf *b, const struct sz_server *server)
+{
+    struct sz_fga_health health;
+    if (server->boot->conf->fga.listen == NULL)
+        return true;
+    sz_fga_hub_health(server->fga, &health);
+    sz_buf_printf(b, ",\"fga_stores\":{\"status\":\"%s\",\"stores\":%zu,\"durable\":%s,\"log_bytes\":%llu}",
+                  health.broken ? "unwritable" : "ok", health.stores, health.durable ? "true" : "false",
+                  (unsigned long long)health.log_bytes);
+    return !health.broken;
+}
+
 static void add_notes(struct sz_buf *b, const struct sz_server *server)
 {
     sz_buf_printf(b, ",\"notes\":[");
@@ -110,6 +123,7 @@ void sz_admin_health(struct sz_admin_call *call)
     ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
     ok = add_store(&parts, "redis_cache", &server->boot->conf->redis_cache, server->redis_cache) && ok;
     ok = sz_revoking_health(call->server, &parts) && ok;
+    ok = add_stores(&parts, server) && ok;
     add_edge(&parts, server);
     sz_buf_printf(&parts, ",");
     ok = sz_audit_health(server->gate.audit, &parts) && ok;

@@ -448,6 +448,9 @@ Test(fga_api, a_damaged_log_refuses_the_start, .fini = scratch_remove, .timeout 
     char path[512];
     cr_assert(gateway_start(&g, HEAD STATE OPEN PUBLIC, 9));
     make_store(NULL);
+    char *health = gateway_admin(&g, "/health");
+    cr_expect(strstr(health, "\"fga_stores\":{\"status\":\"ok\",\"stores\":2,\"durable\":true") != NULL, "%s", health);
+    free(health);
     stop_gateway(&g);
     snprintf(path, sizeof(path), "%s/state/fga/stores.log", scratch_path());
     FILE *f = fopen(path, "r+b");
