@@ -6,7 +6,7 @@ import subprocess
 
 from perf.bench import load, procs, servers
 
-NAME = "audit"
+NAME = "AUDIT"
 TITLE = "the audit journal: 50 MiB in five files of 1,024-byte records"
 OPERATIONS = ("page", "correlation", "missing", "search", "search_text", "export", "page_jsonl", "page_csv")
 BARS = [
