@@ -73,7 +73,6 @@ void sz_build_threat(struct sz_builder *b)
         .capacity = raw->capacity,
         .allow = raw->allow,
         .events_key = raw->events_key.secret,
-        .share = raw->share,
     };
     threshold(b, "monitor", raw->thresholds.monitor, 0, &out->monitor);
     threshold(b, "challenge", raw->thresholds.challenge, out->monitor, &out->challenge);

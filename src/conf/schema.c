@@ -522,7 +522,7 @@ static const struct sz_field threat_fields[] = {
     TEXTS("allow", allow, SZ_FIELD_MANY, 4096, "addresses and ranges that are never scored or blocked"),
     LIST("lists", lists, 0, 16, threat_list_object, "files of address ranges"),
     SECRET("events_key_file", events_key, 0, "bearer key of `POST /threat/events`, which accepts no other"),
-    BOOL("share", share, "false", "share blocks with the other instances through Redis, sealed"),
+    LATER("share", "blocks that the instances of a fleet share"),
     END};
 static const struct sz_object threat_object = {"threat", sizeof(ROW_AT), threat_fields};
 #undef ROW_AT
