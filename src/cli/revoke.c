@@ -133,7 +133,9 @@ static int ask(const struct wish *w, struct sz_cli_admin *admin, struct sz_slice
     sz_buf_fini(&body);
     bool good = status == 200 || status == 201;
     if (status == 0)
-        fprintf(stderr, "subzero revoke: %s: nobody answered\n", w->address);
+        fprintf(stderr,
+                "subzero revoke: %s: nobody answered; --admin says where the admin listener is (admin.address)\n",
+                w->address);
     else
         fprintf(good ? stdout : stderr, "%.*s%s", SZ_FMT(sz_buf_slice(&answer)),
                 answer.n > 0 && answer.p[answer.n - 1] == '\n' ? "" : "\n");
