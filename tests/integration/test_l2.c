@@ -4,6 +4,7 @@
 
 #include "fake/redis.h"
 #include "provider_kit.h"
+#include "subzero/crypto.h"
 
 static struct redis_server redis;
 static struct gateway second;
@@ -286,4 +287,46 @@ Test(l2, the_cache_may_have_a_server_of_its_own)
     kit_expect(other, 200, "", "without it");
     free(other);
     free(token);
+}
+
+static bool said_of(struct sz_slice said, struct sz_slice secret)
+{
+    uint8_t digest[32];
+    char hex[65];
+    sz_sha256(secret, digest);
+    sz_hex_encode(digest, 32, hex);
+    return memmem(said.p, said.n, secret.p, secret.n) != NULL || memmem(said.p, said.n, hex, 16) != NULL ||
+           memmem(said.p, said.n, digest, 6) != NULL;
+}
+
+/* Nor a hash that whoever has a guess could compute: of tokens, and of whom they are for. */
+Test(l2, monitor_shows_nothing_that_can_be_guessed)
+{
+    struct proc monitor = {0};
+    char port[16], *cli = strdup(program_find("redis-cli"));
+    start_both("cache: {l1: {ttl: 1ms, ttl_opaque: 1ms}, l2: {jwt: true}}\n");
+    snprintf(port, sizeof(port), "%u", redis.port);
+    const char *argv[] = {cli, "-p", port, "monitor", NULL};
+    cr_assert(proc_start(&monitor, "monitor", 0, argv));
+    kit_sleep(500);
+    char *jwt = provider_jwt(kit_provider, "alice-the-great", 600, "\"scope\":\"read-the-books\""),
+         *opaque = provider_opaque(kit_provider, "bob-the-builder", 600, NULL);
+    for (int i = 0; i < 3; i++) {
+        kit_expect(jwt, 200, "", "jwt");
+        kit_expect(opaque, 200, "", "opaque");
+        cr_expect_eq(ask_second(jwt), 200);
+        cr_expect_eq(ask_second(opaque), 200);
+        kit_sleep(100);
+    }
+    proc_stop(&monitor);
+    size_t n;
+    char *text = file_read(monitor.log, &n);
+    cr_assert_not_null(strstr(text, "subzero:"), "it was listened to");
+    const char *const secrets[] = {jwt, opaque, "alice-the-great", "bob-the-builder", "read-the-books"};
+    for (size_t i = 0; i < SZ_COUNT(secrets); i++)
+        cr_expect_not(said_of(sz_slice(text, n), sz_cstr(secrets[i])), "%zu", i);
+    free(text);
+    free(jwt);
+    free(opaque);
+    free(cli);
 }
