@@ -370,9 +370,19 @@ static void post(struct sz_admin_call *call, unsigned fresh, read_fn *read)
     sz_arena_fini(&arena);
 }
 
+/* A block that nothing would look at must not be promised. */
+static bool is_off(struct sz_admin_call *call)
+{
+    bool off = call->server->current->conf->threat.mode == SZ_THREAT_OFF;
+    if (off)
+        refuse(call, 503, "threat is off: the configuration has no `threat`, or its mode says so");
+    return off;
+}
+
 void sz_admin_threat_block(struct sz_admin_call *call)
 {
-    post(call, 201, read_block);
+    if (!is_off(call))
+        post(call, 201, read_block);
 }
 
 void sz_admin_threat_unblock(struct sz_admin_call *call)
@@ -407,8 +417,6 @@ void sz_admin_threat_event(struct sz_admin_call *call)
     const char *why;
     if (!has_events_key(call, &why))
         sz_respond_problem(call->req, 401, SZ_REASON_invalid_token, why);
-    else if (call->server->current->conf->threat.mode == SZ_THREAT_OFF)
-        refuse(call, 503, "threat is off");
-    else
+    else if (!is_off(call))
         post(call, 202, read_event);
 }

@@ -40,7 +40,7 @@ static void on_look(struct sz_timer *timer)
 
 void sz_thread_conn_gone(struct sz_edge_thread *thread)
 {
-    if (thread->draining && thread->connections == 0)
+    if (thread->draining && thread->connections == 0 && thread->owed == 0)
         sz_loop_stop(thread->loop);
 }
 

@@ -31,10 +31,10 @@ struct sz_logouts {
 };
 
 struct logout {
-    struct sz_msg msg;           /* to the service thread, and back */
-    struct sz_server *server;    /* its logouts */
-    struct sz_loop *loop;        /* of the exchange; NULL: the admin listener's */
-    struct sz_exchange_tie *tie; /* of the exchange */
+    struct sz_msg msg;             /* to the service thread, and back */
+    struct sz_server *server;      /* its logouts */
+    struct sz_edge_thread *thread; /* of the exchange, which stays until it has heard; NULL: the admin listener's */
+    struct sz_exchange_tie *tie;   /* of the exchange */
     struct sz_admin_write *write;
     struct sz_snapshot *snapshot; /* counted */
     struct sz_slice path, token;  /* heap, one block */
@@ -116,9 +116,9 @@ static void finish(struct logout *l, unsigned status, const char *why)
     sz_snapshot_unref(l->snapshot);
     if (status == 400)
         sz_log(SZ_LOG_INFO, "revocation", "a logout token was refused: %s", why);
-    if (l->loop != NULL) {
+    if (l->thread != NULL) {
         l->msg.on_msg = on_back;
-        sz_loop_post(l->loop, &l->msg);
+        sz_loop_post(l->thread->loop, &l->msg);
         return;
     }
     if (status == 200)
@@ -272,6 +272,8 @@ static void on_back(struct sz_msg *msg, struct sz_loop *loop)
         else
             sz_api_problem(x, l->status == 400 ? SZ_REASON_bad_request : SZ_REASON_revocation_unavailable, l->why);
     }
+    l->thread->owed--;
+    sz_thread_conn_gone(l->thread);
     logout_free(l);
 }
 
@@ -283,7 +285,8 @@ void sz_logout_serve_api(struct sz_exchange *x)
         return;
     }
     struct logout *l = logout_new(x->thread->server, x->txn.target.path, token);
-    l->loop = x->thread->loop;
+    l->thread = x->thread;
+    l->thread->owed++;
     l->tie = h2o_mem_alloc_shared(&x->req->pool, sizeof(*l->tie), on_dispose);
     *l->tie = (struct sz_exchange_tie){.x = x, .logout = l};
     l->msg.on_msg = on_there;

@@ -36,6 +36,7 @@ struct sz_edge_thread {
     size_t acceptors_n;
     struct sz_conn *conns;
     size_t connections;
+    unsigned owed;           /* messages that the service thread will still send here: the loop stays for them */
     struct sz_timer drained; /* looks again whether the last connection has gone */
     bool draining;
     struct sz_timer sweep;   /* edge/sweep.c */
@@ -65,7 +66,7 @@ int sz_thread_init(struct sz_edge_thread *thread, struct sz_server *server, unsi
                    bool is_worker) SZ_MUST_CHECK;
 void sz_thread_fini(struct sz_edge_thread *thread);
 
-/* From the close hook of a connection: while draining, the last one stops the thread. */
+/* A connection is gone, or nothing is owed any more: while draining, the last one stops the thread. */
 void sz_thread_conn_gone(struct sz_edge_thread *thread);
 /* Own thread: stop accepting, tell the clients, end when the last connection is gone. */
 void sz_thread_drain(struct sz_edge_thread *thread);

@@ -306,8 +306,10 @@ static void suspect(struct sz_threat *threat, struct sz_mono now, struct sz_mono
     int64_t until = now.us + SZ_SEC(3 * 86400).us;
     if (blocked_until.us > until)
         until = blocked_until.us;
-    if (until > atomic_load_explicit(&threat->suspect_until, memory_order_relaxed)) /* a race loses seconds of days */
-        atomic_store_explicit(&threat->suspect_until, until, memory_order_relaxed);
+    int64_t known = atomic_load_explicit(&threat->suspect_until, memory_order_relaxed);
+    while (until > known && !atomic_compare_exchange_weak_explicit(&threat->suspect_until, &known, until,
+                                                                   memory_order_relaxed, memory_order_relaxed))
+        continue;
 }
 
 void sz_threat_note(struct sz_threat *threat, struct sz_threat_key key, enum sz_signal signal, uint64_t amount,
@@ -467,7 +469,8 @@ bool sz_threat_block(struct sz_threat *threat, struct sz_threat_key key, struct 
     uint32_t tick = sz_tick(now);
     if (!sit(threat, &key, tick, true, true, &seat))
         return false;
-    block_until(&seat.entry, sz_tick(until));
+    if (sz_tick(until) > seat.entry.blocked_until) /* a shorter one takes nothing back */
+        block_until(&seat.entry, sz_tick(until));
     rise(&seat);
     if (key.kind >= SZ_THREAT_TOKEN)
         suspect(threat, now, until);

@@ -2,6 +2,7 @@
  * decide: the one place that writes ALLOW.  It does so only when no stage refused *and* every stage before
  * it said that it had no objection, so that a stage that is skipped by mistake denies.
  */
+#include "pipeline/revoked.h"
 #include "pipeline/stages.h"
 #include "pipeline/threat.h"
 
@@ -40,8 +41,17 @@ static enum sz_step deny(struct sz_txn *txn, enum sz_reason reason)
     return sz_jump(txn, SZ_STAGE_commit);
 }
 
+/* What was revoked while the request waited for its limits or its relations. */
+static enum sz_reason revoked_meanwhile(struct sz_txn *txn)
+{
+    return txn->resumed && txn->identity != NULL ? sz_revoked(txn) : SZ_REASON_allowed;
+}
+
 static enum sz_step allow(struct sz_txn *txn)
 {
+    enum sz_reason late = revoked_meanwhile(txn);
+    if (late != SZ_REASON_allowed)
+        return deny(txn, late);
     enum sz_reason reason = sz_forward_build(txn); /* a claim that must not become a header still denies */
     if (reason != SZ_REASON_allowed)
         return deny(txn, reason);

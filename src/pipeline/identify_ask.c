@@ -47,7 +47,7 @@ struct question { /* the work of one flight; on the loop that began it */
     struct sz_fingerprint fingerprint;
     uint64_t token_name; /* what revocations know it by */
     int issuer;
-    struct sz_mono deadline;
+    struct sz_mono deadline, patience; /* until then another instance's answer is waited for */
     struct sz_l2_name name;
     struct sz_l2_look look;
     struct sz_l2_lease lease;
@@ -187,11 +187,10 @@ static void on_lease(struct sz_l2_lease *lease, bool taken)
     struct sz_mono next = sz_after(sz_loop_now(q->worker->loop), POLL);
     if (taken) {
         ask_provider(q);
-    } else if (next.us < q->deadline.us) {
+    } else if (next.us < q->patience.us) {
         start_polling(q, next);
     } else {
-        finish_unavailable(q, SZ_US(0));
-        end(q);
+        ask_provider(q); /* a lease that never ends is none: whoever can write to Redis must lock nobody out */
     }
 }
 
@@ -237,6 +236,7 @@ static void ask(struct sz_txn *txn, int issuer, struct sz_flight *lead)
     q->token_name = sz_token_name(txn->token);
     q->issuer = issuer;
     q->deadline = sz_after(sz_loop_now(txn->worker->loop), txn->snapshot->conf->limits.request_timeout);
+    q->patience = sz_after(sz_loop_now(txn->worker->loop), SZ_US(txn->snapshot->conf->limits.request_timeout.us / 2));
     q->token_n = txn->token.n;
     memcpy(q->token, txn->token.p, txn->token.n);
     sz_snapshot_ref(q->snapshot);

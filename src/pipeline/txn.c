@@ -54,6 +54,7 @@ enum sz_reason sz_txn_open(struct sz_txn *txn, const char **why)
 void sz_txn_resume(struct sz_txn *txn)
 {
     SZ_ASSERT(txn->magic == MAGIC);
+    txn->resumed = true;
     if (drive(txn) == SZ_STEP_FINISHED)
         txn->on_finished(txn);
 }

@@ -90,6 +90,7 @@ struct sz_answer {
 struct sz_txn {
     uint32_t magic;
     enum sz_stage stage;
+    bool resumed; /* it was parked somewhere: time has passed since it began */
     struct sz_worker *worker;
     struct sz_pool *pool;                    /* dies with the request */
     struct sz_request req;                   /* the edge */

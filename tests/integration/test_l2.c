@@ -237,6 +237,23 @@ Test(l2, a_leader_that_dies_costs_one_lease)
     free(token);
 }
 
+/* With Redis in hostile hands: a lease that nobody gives back. */
+Test(l2, a_lease_that_never_ends_locks_nobody_out)
+{
+    kit_start(top("cache: {l1: {ttl_opaque: 1ms}, l2: {lease: 1s}}\nlimits: {request_timeout: 2s}\n"), asked());
+    kit_sleep(300);
+    char *token = provider_opaque(kit_provider, "alice", 600, NULL);
+    kit_expect(token, 200, "", "first");
+    char *key = only_key();
+    for (int i = 0; i < 100 && redis_number(&redis, "DBSIZE") > 1; i++)
+        kit_sleep(20);
+    free(redis_say(&redis, "DEL %s", key));
+    free(redis_say(&redis, "SET %s:lease x", key));
+    kit_expect(token, 200, "", "the provider is asked all the same");
+    free(key);
+    free(token);
+}
+
 Test(l2, jwts_too_where_it_is_asked_for)
 {
     start_both("cache: {l2: {jwt: true}}\n");

@@ -189,3 +189,15 @@ Test(threat_admin, a_damaged_file_refuses_the_start, .init = setup, .fini = tear
     cr_assert(gateway_start(&gateway, yaml, upstream_port(up)));
     expect("203.0.113.5", alice, 403, "threat_blocked");
 }
+
+Test(threat_admin, where_it_is_off_no_block_is_promised, .init = setup, .fini = teardown, .timeout = 60)
+{
+    struct sz_buf off = {0};
+    const char *from = strstr(yaml, "threat:"), *to = strchr(from, '\n') + 1;
+    sz_buf_printf(&off, "%.*s%s", (int)(from - yaml), yaml, to);
+    stop_gateway(&gateway);
+    sz_buf_add(&off, "", 1);
+    cr_assert(gateway_start(&gateway, off.p, upstream_port(up)));
+    sz_buf_fini(&off);
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL, "{\"address\":\"203.0.113.5\",\"ttl\":60}", NULL), 503);
+}

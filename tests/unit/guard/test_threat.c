@@ -202,6 +202,15 @@ Test(threat, an_operators_block_needs_no_score)
     sz_threat_free(&t);
 }
 
+Test(threat, a_shorter_block_takes_nothing_back)
+{
+    struct sz_threat *t = sz_threat_new(1024);
+    struct sz_threat_key key = sz_threat_address(t, v4(1));
+    cr_assert(sz_threat_block(t, key, at(0), at(3600)) && sz_threat_block(t, key, at(0), at(60)));
+    cr_assert_eq((int)sz_threat_level(t, key, &policy, at(3599)), SZ_THREAT_BLOCK);
+    sz_threat_free(&t);
+}
+
 Test(threat, who_is_blocked_makes_room_for_nobody)
 {
     struct sz_threat *t = sz_threat_new(1024);

@@ -9,7 +9,9 @@
 #include "unit/pipeline/kit.h"
 
 static const char routes[] =
-    "  - {id: plain, match: {methods: [GET], path: /plain}, auth: {issuers: [one]}, upstream: up}\n";
+    "  - {id: plain, match: {methods: [GET], path: /plain}, auth: {issuers: [one]}, upstream: up}\n"
+    "  - {id: doc, match: {methods: [GET], path: \"/doc/{id}\"}, auth: {issuers: [one]}, upstream: up,\n"
+    "     authorize: {user: \"user:{claims.sub}\", relation: viewer, object: \"document:{path.id}\"}}\n";
 
 static struct kit kit;
 
@@ -181,4 +183,18 @@ Test(revoked, a_fact_remembers_what_it_was_judged_by)
         cr_assert_not(sz_revocation_newer(kit.gate.news, txn->identity->revocation));
         kit_end(txn);
     }
+}
+
+/* Revoked while its relation is being asked about: the answer to that is yes, and comes too late. */
+Test(revoked, while_the_request_waits)
+{
+    enum sz_step step;
+    kit_answer("document:later", SZ_AUTHZ_ALLOWED, true);
+    struct sz_txn *txn =
+        kit_start(&kit, &(struct kit_request){.method = "GET", .target = "/doc/later", .token = token(CLAIMS)}, &step);
+    cr_assert_eq(step, SZ_STEP_PARKED);
+    shut(SZ_REVOKE_SUBJECT, iss_of_kit(), SZ_S("alice"), INT64_MAX);
+    cr_expect_eq((int)txn->decision.reason, SZ_REASON_revoked_token);
+    cr_expect_not(txn->decision.allow);
+    kit_end(txn);
 }
