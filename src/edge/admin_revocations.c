@@ -177,7 +177,6 @@ static void make(const struct asked *asked, struct sz_wall wall, struct sz_revoc
 
 struct revoking {
     struct sz_revocation_op op;
-    struct sz_audit *audit;
     struct sz_admin_write *write;
     struct sz_revocation r;
 };
@@ -191,24 +190,10 @@ static void add_time(struct sz_buf *b, const char *name, int64_t seconds)
     sz_buf_printf(b, ",\"%s\":\"%s\"", name, text);
 }
 
-/* By kind alone: whom it is about may be a token. */
-static void record(const struct revoking *a, enum sz_revoked result)
-{
-    struct sz_audit_event e = {.kind = SZ_AUDIT_REVOCATION,
-                               .effect = result == SZ_REVOKED_STOOD  ? SZ_EFFECT_UNCHANGED
-                                         : result == SZ_REVOKED_FULL ? SZ_EFFECT_REFUSED
-                                                                     : SZ_EFFECT_CREATED};
-    char action[32];
-    int n = snprintf(action, sizeof(action), "revocation.%s", sz_revocation_kind_name(a->r.kind));
-    e.text[SZ_AUDIT_ACTION] = sz_slice(action, (size_t)n);
-    (void)sz_audit_note(a->audit, &e); /* a full queue counts its own losses */
-}
-
 static void on_revoked(struct sz_revocation_op *op, enum sz_revoked result)
 {
     struct revoking *a = SZ_CONTAINER(op, struct revoking, op);
     struct sz_buf body = {0};
-    record(a, result);
     switch (result) {
     case SZ_REVOKED_NEW:
     case SZ_REVOKED_STOOD:
@@ -277,7 +262,6 @@ void sz_admin_revoke(struct sz_admin_call *call)
         struct revoking *a = sz_xcalloc(1, sizeof(*a));
         a->op.on_done = on_revoked;
         a->write = write;
-        a->audit = call->server->gate.audit;
         make(&asked, wall, &a->r);
         say(&asked);
         about(write, &asked);

@@ -30,11 +30,26 @@ struct service { /* what only the main thread needs while it runs */
 };
 static struct service service;
 
+/*
+ * The last worker has gone: so do the service thread's own connections (admin, the demo's upstream), before h2o's
+ * context on it may be disposed of.
+ */
+static void end_service(struct sz_edge_thread *thread)
+{
+    thread->draining = true;
+    for (size_t i = 0; i < thread->acceptors_n; i++)
+        sz_acceptor_stop(&thread->acceptors[i]);
+    for (struct sz_conn *conn = thread->conns; conn != NULL; conn = conn->next)
+        sz_conn_cut(conn);
+    sz_thread_conn_gone(thread);
+}
+
 static void on_worker_gone(struct sz_msg *msg, struct sz_loop *loop)
 {
+    (void)loop;
     free(msg);
     if (atomic_load(&service.server->threads_running) == 0)
-        sz_loop_stop(loop);
+        end_service(service.server->service);
 }
 
 static void *worker_main(void *arg)

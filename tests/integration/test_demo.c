@@ -27,8 +27,9 @@ static void setup(void)
 static void teardown(void)
 {
     size_t n;
-    cr_expect_eq(proc_stop(&demo), 0);
+    int status = proc_stop(&demo);
     char *log = file_read(demo.log, &n);
+    cr_expect_eq(status, 0, "wait status %#x\n%s", (unsigned)status, log);
     cr_expect_eq(strstr(log, "ERROR: "), NULL, "%s", log);
     free(log);
     scratch_remove();
