@@ -138,7 +138,7 @@ static enum sz_step ask_if_accepted(struct sz_txn *txn, int issuer)
     return sz_refuse(txn, SZ_REASON_wrong_issuer);
 }
 
-/* Whether JWTs are shared through Redis: an option, since checking a signature is mostly cheaper. */
+/* Whether JWTs are shared through Redis: an option, see docs/performance.md for what it costs and saves. */
 static bool asks_l2(const struct sz_txn *txn)
 {
     return txn->worker->gate->l2 != NULL && txn->snapshot->conf->cache.l2.jwt && txn->worker->redis_cache != NULL &&
