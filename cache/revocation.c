@@ -59,12 +59,6 @@ static void map_make(struct sz_revocations *set, size_t slots)
         set->map[map_at(set, set->v[i].r.digest)] = (uint32_t)i + 1;
 }
 
-struct sz_revocation_record *sz_revocation_find(struct sz_revocations *set, const uint8_t digest[32])
-{
-    uint32_t there = set->map[map_at(set, digest)];
-    return there == 0 ? NULL : &set->v[there - 1];
-}
-
 void sz_revocation_queue_add(struct sz_revocation_queue *queue, size_t at)
 {
     if (queue->n == queue->room) {
@@ -156,8 +150,8 @@ static void sweep(struct sz_revocations *set, int64_t now)
     for (size_t i = 0; i < set->n; i++) {
         if (!over(&set->v[i].r, now))
             set->v[kept++] = set->v[i];
-        else if (set->v[i].number != 0)
-            sz_revocation_shared_forget(set, set->v[i].number);
+        else if (set->share != NULL)
+            sz_share_forget(set->share, &set->v[i].share);
     }
     if (kept == set->n)
         return;
@@ -165,19 +159,21 @@ static void sweep(struct sz_revocations *set, int64_t now)
     set->full = false;
     map_make(set, set->map_mask + 1);
     reindex(set);
-    set->dirty.n = set->untold.n = 0;
+    set->dirty.n = 0;
+    if (set->share != NULL)
+        sz_share_untell_all(set->share);
     for (size_t i = 0; i < set->n; i++) {
         if (set->v[i].saved == SZ_SAVE_DIRTY)
             sz_revocation_dirty(set, i);
-        if (!set->v[i].published)
-            sz_revocation_untold(set, i);
+        if (set->share != NULL && !set->v[i].share.published)
+            sz_share_tell(set->share, i);
     }
 }
 
 static void sweep_in_time(struct sz_revocations *set)
 {
     struct sz_mono now = sz_loop_now(set->loop);
-    if (now.us < set->sweep_at.us || set->ops != NULL || set->save.busy || !sz_revocation_shared_idle(set))
+    if (now.us < set->sweep_at.us || set->ops != NULL || set->save.busy || !sz_revocation_share_idle(set))
         return;
     set->sweep_at = sz_after(now, SWEEP);
     sweep(set, sz_wall_seconds(sz_loop_wall(set->loop)));
@@ -193,7 +189,7 @@ static bool settled(const struct sz_revocations *set, const struct sz_revocation
         return true;
     }
     const struct sz_revocation_record *record = &set->v[op->record - 1];
-    bool safe = record->saved == SZ_SAVE_DONE && record->published;
+    bool safe = record->saved == SZ_SAVE_DONE && record->share.published;
     *result = !safe ? SZ_REVOKED_UNSAFE : op->stood ? SZ_REVOKED_STOOD : SZ_REVOKED_NEW;
     /* A Redis that is known to be away is not waited for. */
     bool hopeless = record->saved == SZ_SAVE_DONE && atomic_load(&set->news.deaf);
@@ -242,7 +238,7 @@ static void on_tick(struct sz_timer *timer)
     struct sz_revocations *set = SZ_CONTAINER(timer, struct sz_revocations, tick);
     end_ops(set);
     sz_revocation_save_kick(set);
-    sz_revocation_shared_kick(set);
+    sz_revocation_share_kick(set);
     sweep_in_time(set);
     bool soon = set->ops != NULL || set->dirty.n > 0;
     struct sz_mono next = sz_after(sz_loop_now(set->loop), soon ? TICK : SZ_SEC(5));
@@ -266,7 +262,7 @@ void sz_revocations_add(struct sz_revocations *set, const struct sz_revocation *
     set->ops = op;
     set->ops_n++;
     sz_revocation_save_kick(set);
-    sz_revocation_shared_kick(set);
+    sz_revocation_share_kick(set);
     sz_revocation_settle(set);
     sz_timer_start(set->loop, &set->tick, sz_after(now, TICK));
 }
@@ -352,7 +348,7 @@ void sz_revocations_stop(struct sz_revocations *set)
 {
     if (set->loop == NULL)
         return;
-    sz_revocation_shared_stop(set);
+    sz_share_free(&set->share);
     sz_revocation_save_stop(set);
     sz_timer_cancel(set->loop, &set->tick);
     sz_defer_cancel(&set->settle);
@@ -373,7 +369,6 @@ void sz_revocations_free(struct sz_revocations **setp)
     pthread_cond_destroy(&set->save.wake);
     free(set->map);
     free(set->dirty.v);
-    free(set->untold.v);
     free(set->v);
     free(set);
 }
@@ -384,7 +379,7 @@ void sz_revocations_look(const struct sz_revocations *set, struct sz_revocations
         .n = set->n, .capacity = set->capacity, .full = set->full || set->n == set->capacity, .fault = set->fault};
     for (size_t i = 0; i < set->n; i++) {
         out->unsaved += set->v[i].saved != SZ_SAVE_DONE;
-        out->unpublished += !set->v[i].published;
+        out->unpublished += !set->v[i].share.published;
     }
-    sz_revocation_shared_look(set, out);
+    sz_revocation_share_look(set, out);
 }

@@ -5,7 +5,7 @@
  *   revocation_index.c  what requests ask                               written by it, read by all
  *   revocation_save.c   writing to disk, on a thread of its own
  *   revocation_file.c   the file
- *   revocation_redis.c  telling and hearing the other instances
+ *   revocation_share.c  what they are in Redis; share*.c tell and hear the other instances
  */
 #ifndef SZ_CACHE_REVOCATION_H
 #define SZ_CACHE_REVOCATION_H
@@ -14,17 +14,15 @@
 
 #include "cache/revocation_file.h"
 #include "cache/revocation_index.h"
+#include "cache/share.h"
 #include "subzero/loop.h"
 
 enum sz_revocation_saved { SZ_SAVE_DIRTY, SZ_SAVE_WRITING, SZ_SAVE_DONE };
 
 struct sz_revocation_record {
     struct sz_revocation r;
-    uint8_t saved;   /* enum sz_revocation_saved */
-    bool published;  /* Redis has it as it is here */
-    bool publishing; /* under way */
-    uint32_t sync;   /* the last whole look at Redis that saw it */
-    uint64_t number; /* under which Redis has it; 0: unknown */
+    uint8_t saved; /* enum sz_revocation_saved */
+    struct sz_share_item share;
 };
 
 /* Positions of records that wait for something, in any order, some perhaps twice. */
@@ -61,7 +59,7 @@ struct sz_revocations {
     size_t n, room, capacity;
     uint32_t *map; /* open addressing: position + 1 by digest */
     size_t map_mask;
-    struct sz_revocation_queue dirty, untold; /* to be written; to be told to Redis */
+    struct sz_revocation_queue dirty; /* to be written */
 
     struct sz_revocation_op *ops;
     size_t ops_n;
@@ -72,7 +70,10 @@ struct sz_revocations {
     struct sz_text fault;
     bool disk;
     struct sz_revocation_save save;
-    struct sz_revocation_shared *shared; /* NULL: no Redis */
+    struct sz_share *share; /* NULL: no Redis */
+    struct sz_series delay;
+    void (*on_deaf)(void *arg, bool deaf);
+    void *arg;
 };
 
 enum sz_revocation_change { SZ_CHANGE_NONE, SZ_CHANGE_DONE, SZ_CHANGE_FULL };
@@ -89,18 +90,13 @@ void sz_revocation_save_kick(struct sz_revocations *set);
 /* Waits for the write under way; what is left is then written here. */
 void sz_revocation_save_stop(struct sz_revocations *set);
 
-/* ---- revocation_redis.c, revocation_publish.c -------------------------------------------------------------------- */
+/* ---- revocation_share.c ------------------------------------------------------------------------------------------ */
 
-/* NULL: it is not here. */
-struct sz_revocation_record *sz_revocation_find(struct sz_revocations *set, const uint8_t digest[32]);
-/* Redis is to be told of it, when there is one. */
+/* The record changed: Redis is to be told of it, when there is one. */
 void sz_revocation_untold(struct sz_revocations *set, size_t at);
-void sz_revocation_shared_kick(struct sz_revocations *set);
-void sz_revocation_shared_stop(struct sz_revocations *set);
+void sz_revocation_share_kick(struct sz_revocations *set);
 /* Nothing of it is under way with Redis that knows records by their position. */
-bool sz_revocation_shared_idle(const struct sz_revocations *set);
-/* Redis need not keep what it has under this number any more. */
-void sz_revocation_shared_forget(struct sz_revocations *set, uint64_t number);
-void sz_revocation_shared_look(const struct sz_revocations *set, struct sz_revocations_look *out);
+bool sz_revocation_share_idle(const struct sz_revocations *set);
+void sz_revocation_share_look(const struct sz_revocations *set, struct sz_revocations_look *out);
 
 #endif

@@ -36,7 +36,7 @@ SZ_HISTOGRAM(audit_read,    "subzero_audit_read_seconds", "result", "Time from a
 SZ_HISTOGRAM(audit_commit,  "subzero_audit_commit_seconds", "", "Time to commit a group of audit records")
 SZ_GAUGE(reload_ok,         "subzero_config_last_reload_successful", "", "1 when the last configuration load succeeded")
 SZ_HISTOGRAM(revocation_delay, "subzero_revocation_propagation_seconds", "", "From a revocation at another instance until it is honoured here, by the clocks of the two")
-SZ_COUNTER(revocation_events, "subzero_revocation_events_total", "event", "Of revocations in Redis: heard, forged (did not open under our key), republished (Redis had lost it)")
+SZ_COUNTER(revocation_events, "subzero_revocation_events_total", "event", "Of revocations in Redis: heard, forged (did not open under our key), stale (sealed too long ago to count), republished (Redis had lost it)")
 /* clang-format on */
 #undef SZ_COUNTER
 #undef SZ_GAUGE
