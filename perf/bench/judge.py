@@ -26,3 +26,20 @@ def judged(bars, figures):
 
 def passes(bars):
     return all(bar["verdict"] in (MET, BEYOND) for bar in bars)
+
+
+# ---- smoke ----
+
+WIDER = 20  # a guard of CI is this much wider than the bar, at least: it finds what broke, not what is slow
+
+
+def guard(bar):
+    """The bar as CI holds it: what is exact as it stands, what is a time or a rate WIDER times as wide."""
+    if bar.get("exact"):
+        return dict(bar, beyond=None)
+    return dict(bar, beyond=None, bar=bar["bar"] / WIDER if bar["better"] == "higher" else bar["bar"] * WIDER)
+
+
+def guards(cell):
+    """GUARDS where a cell has its own, else made of its BARS."""
+    return list(getattr(cell, "GUARDS", None) or [guard(bar) for bar in cell.BARS])

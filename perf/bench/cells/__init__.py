@@ -1,8 +1,24 @@
-"""One file for each benchmark: NAME, TITLE, BARS and run(bench, options) -> measured.
+"""One file for each benchmark: NAME, TITLE, BARS and run(bench, options) -> measured; perf/README.md says it in full.
 
-measured is {"workload", "configuration", "figures", "pairs", "failures"}; figures map a name to a summary.
+measured is {"workload", "configuration", "figures", "pairs", "failures"}; figures map a name to a summary.  A file here is
+found by itself: there is no list to add it to.
 """
 
-from perf.bench.cells import audit, burst, fga, flood, l2, limits, opaque, p1, p11, p2, p3, p4, p5, p6, p7, p8, p9
+import importlib
+import pkgutil
+import re
 
-ALL = {cell.NAME: cell for cell in (p1, p2, p3, p4, p5, p6, p7, p8, p9, p11, burst, opaque, flood, audit, l2, limits, fga)}
+
+def order(name):
+    """P1 before P2 before P11, and those before all that have no number."""
+    match = re.fullmatch(r"([A-Z]+?)(\d+)", name)
+    numbered = match is not None and match[1] == "P"
+    return (not numbered, match[1] if match else name, int(match[2]) if match else 0)
+
+
+def found():
+    modules = [importlib.import_module(f"{__name__}.{entry.name}") for entry in pkgutil.iter_modules(__path__)]
+    return sorted((module for module in modules if hasattr(module, "NAME")), key=lambda module: order(module.NAME))
+
+
+ALL = {cell.NAME: cell for cell in found()}

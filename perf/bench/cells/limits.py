@@ -6,6 +6,7 @@ import subprocess
 
 NAME = "LIMITS"
 TITLE = "A local limit and the address pre-check, each one call"
+SMOKE = True
 BARS = [
     {"figure": "bucket_hot", "bar": 100, "beyond": None, "better": "lower", "what": "ns per token bucket"},
     {"figure": "window_hot", "bar": 100, "beyond": None, "better": "lower", "what": "ns per sliding window"},

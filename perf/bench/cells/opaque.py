@@ -12,6 +12,7 @@ from perf.bench import burst, load, procs, provider, stats
 
 NAME = "OPAQUE"
 TITLE = "introspection through the gateway, against libcurl alone and the client alone"
+SMOKE = True
 BARS = [
     {"figure": "cpu_of_bare", "bar": 2.0, "beyond": None, "better": "lower",
      "what": "CPU beyond a cached hit / libcurl alone, one at a time"},

@@ -4,6 +4,7 @@ from perf.bench import load, procs, servers
 
 NAME = "P1"
 TITLE = "decision on an L1 hit, against a bare h2o handler of the same build and thread count"
+SMOKE = True
 BARS = [{"figure": "cpu_ratio", "bar": 0.85, "beyond": 0.95, "better": "higher", "what": "bare h2o's CPU per request / ours"}]
 TOKENS = 300
 

@@ -4,12 +4,15 @@ from perf.bench import burst, load, procs, provider, stats
 
 NAME = "P4"
 TITLE = "100 concurrent identical misses, two workers, provider 50 ms: calls at the provider"
+SMOKE = True
 BARS = [
-    {"figure": "calls_most", "bar": 1, "beyond": None, "better": "lower", "what": "most calls of any burst"},
-    {"figure": "calls_fewest", "bar": 1, "beyond": None, "better": "higher", "what": "fewest calls of any burst"},
-    {"figure": "unanswered", "bar": 0, "beyond": None, "better": "lower", "what": "requests not answered 200, of all bursts"},
+    {"figure": "calls_most", "bar": 1, "beyond": None, "exact": True, "better": "lower", "what": "most calls of any burst"},
+    {"figure": "calls_fewest", "bar": 1, "beyond": None, "exact": True, "better": "higher", "what": "fewest calls of any burst"},
+    {"figure": "unanswered", "bar": 0, "beyond": None, "exact": True, "better": "lower", "what": "requests not answered 200, of all bursts"},
     {"figure": "workers", "bar": 2, "beyond": None, "better": "higher", "what": "workers that had requests"},
 ]
+# Which worker the kernel gives a connection to is its own affair: CI holds the counts alone.
+GUARDS = [bar for bar in BARS if bar.get("exact")]
 AT_ONCE, LATENCY_MS, WORKERS = 100, 50, 2
 TICK_NS = 50_000  # what a thread without requests may use in a burst's time, for its timers
 

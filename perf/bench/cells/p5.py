@@ -14,6 +14,7 @@ from perf.bench import procs, stats
 
 NAME = "P5"
 TITLE = "Limiter through Redis over the bare script, ops/s; and Redis dead, open and closed"
+SMOKE = True
 KINDS, AT_ONCE = ("bucket", "window"), (1, 8, 64)
 BARS = [{"figure": f"{kind}_c{c}", "bar": 0.90 if c == 1 else 0.93, "beyond": 1.0, "better": "higher",
          "what": f"{kind}, {c} at once: of the bare script's ops/s"} for kind in KINDS for c in AT_ONCE]

@@ -8,6 +8,7 @@ from perf.bench import load, procs, servers
 
 NAME = "P7"
 TITLE = "Redis dead and its breaker open: what a command that is not asked adds"
+SMOKE = True
 BARS = [
     {"figure": "open_added_us", "bar": 1, "beyond": None, "better": "lower", "what": "us per command, beside an empty call"},
 ]

@@ -9,6 +9,7 @@ from perf.bench import load, procs, servers, stats
 
 NAME = "P8"
 TITLE = "resident memory after the start and one request; with 5,000 keep-alive connections; connections held"
+SMOKE = True
 BARS = [
     {"figure": "start_mb", "bar": 20, "beyond": 12, "better": "lower", "what": "MB after the start and one request"},
     {"figure": "connections_mb", "bar": 80, "beyond": 40, "better": "lower", "what": "MB with 5,000 connections"},

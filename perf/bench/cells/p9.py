@@ -11,6 +11,7 @@ from perf.bench import load, procs, servers, stats
 
 NAME = "P9"
 TITLE = "64 proxied responses of 1 MiB in 16,384-byte chunks, one at a time"
+SMOKE = True
 BARS = [
     {"figure": "subzero_cpu_s", "bar": 0.10, "beyond": 0.05, "better": "lower", "what": "s of gateway CPU"},
     {"figure": "above_idle_kb", "bar": 512, "beyond": None, "better": "lower", "what": "KiB above idle, most"},
