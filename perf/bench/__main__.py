@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 
-from perf.bench import conditions, judge, servers, smoke, stats, store
+from perf.bench import conditions, judge, publish, servers, smoke, stats, store
 from perf.bench.cells import ALL
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -50,7 +50,7 @@ def run(cell, options):
         **measured,
     }
     show(result)
-    say(f"  kept: {os.path.relpath(store.save(result), ROOT)}")
+    say(f"  kept: {os.path.relpath(store.save(result), ROOT)}{' (the tree is dirty: a candidate)' if result['build']['dirty'] else ''}")
     return judge.passes(result["bars"])
 
 
@@ -72,48 +72,66 @@ def line(bar, result):
     return f"{bar['verdict']:9} {bar['what']}: {value} (bar {sign} {stats.human(bar['bar'])}{beyond})"
 
 
-def busy(result):
-    """A neighbour at work is said, since it widens every spread."""
-    load = result.get("load_before", 0)
-    return f"  (the machine was busy: load {load:.1f})" if load > 1 else ""
+def row(name, bar, figure, of):
+    """One line of the table."""
+    sign = ">=" if bar["better"] == "higher" else "<="
+    beyond = f" ({stats.human(bar['beyond'])})" if bar.get("beyond") is not None else ""
+    value = f"{stats.human(figure['median'])} ({stats.human(figure['min'])} .. {stats.human(figure['max'])})" if figure else "-"
+    return f"{name:12} {bar['verdict']:12} {value:32} {sign} {stats.human(bar['bar']) + beyond:16} {bar['what']:70.70}  {of}"
 
 
-def table():
-    newest = store.latest()
-    good = True
+def table(folder=store.RESULTS):
+    """Every bar of every cell, judged by today's bars and not by those that the run knew."""
+    newest = store.latest(folder)
+    verdicts = []
     for name, cell in ALL.items():
-        result = newest.get(name)
-        if result is None:
-            say(f"{name}  {cell.TITLE}\n    not measured yet: script/bench {name}")
-            good = False
-            continue
-        build, known = result["build"], result["conditions"]
-        say(f"{name}  {cell.TITLE}")
-        say(f"    {result['time']}  commit {build['commit'][:10]}{'+' if build['dirty'] else ''}  conditions {known['fingerprint']}"
-            f"  failed runs {result['failures']}{busy(result)}")
-        # Judged by today's bars, not by those that the run knew.
+        result = newest.get(name, {"figures": {}, "file": "", "failures": 0})
+        of = result["file"] + (f"  {result['failures']} failed runs" if result["failures"] else "")
+        # A neighbour at work is said, since it widens every spread.
+        of += f"  busy machine, load {result['load_before']:.1f}" if result.get("load_before", 0) > 2 else ""
         for bar in judge.judged(cell.BARS, result["figures"]):
-            say("    " + line(bar, result))
-            good = good and bar["verdict"] in (judge.MET, judge.BEYOND)
-    return good
+            say(row(name, bar, result["figures"].get(bar["figure"]), of).rstrip())
+            verdicts.append(bar["verdict"])
+    say("\n" + ", ".join(f"{verdicts.count(verdict)} {verdict}" for verdict in (judge.BEYOND, judge.MET, judge.MISSED, judge.UNKNOWN)))
+    return all(verdict in (judge.BEYOND, judge.MET) for verdict in verdicts)
+
+
+def published(check):
+    """Renders docs/performance.md, or says what is not as it would be rendered."""
+    try:
+        if check:
+            stale = [os.path.relpath(path, ROOT) for path in publish.stale(ROOT)]
+            say(f"not as perf/published.json says: {', '.join(stale)}; run script/bench publish" if stale else "docs and perf/published.json agree")
+            return 1 if stale else 0
+        publish.write(ROOT, say)
+        for text in publish.newer(ROOT):
+            say(f"a newer result is there: {text}")
+    except (publish.Fault, KeyError, ValueError) as fault:
+        say(f"cannot publish: {fault}")
+        return 1
+    return 0
 
 
 def main(argv):
     parser = argparse.ArgumentParser(prog="script/bench", description="Runs benchmarks and judges their results.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, 'all', 'list', or 'smoke' (what CI runs)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, 'all', 'list', 'smoke' (what CI runs), or 'publish' (renders the docs)")
     parser.add_argument("--table", action="store_true", help="bars and verdicts from the latest results; exit 1 when one is missed")
+    parser.add_argument("--candidates", action="store_true", help="with --table: the results of dirty trees instead")
     parser.add_argument("--pairs", type=int, default=7, help="good pairs wanted (at least 5 for a verdict that counts)")
     parser.add_argument("--seconds", type=int, default=3, help="length of one side's run")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--smoke", action="store_true", help="once through and short, held by CI's wide guards; keeps nothing")
+    parser.add_argument("--check", action="store_true", help="with publish: changes nothing, exit 1 when the docs differ")
     parser.add_argument("--profile", action="store_true", help="afterwards, where the gateway's CPU time goes (P1, P2)")
     options = parser.parse_args(argv)
     if options.table:
-        return 0 if table() else 1
+        return 0 if table(os.path.join(store.RESULTS, store.CANDIDATE) if options.candidates else store.RESULTS) else 1
     if not options.names or options.names == ["list"]:
         for name, cell in ALL.items():
             say(f"{name}  {cell.TITLE}")
         return 0
+    if options.names == ["publish"]:
+        return published(options.check)
     if options.names == ["smoke"]:
         return 0 if run_smoke([cell for cell in ALL.values() if getattr(cell, "SMOKE", False)], options) else 1
     names = list(ALL) if options.names == ["all"] else [name.upper() for name in options.names]

@@ -3,7 +3,7 @@
 A bar is {"figure": name, "bar": x, "beyond": y or None, "better": "higher" | "lower"}; the figure's median decides.
 """
 
-BEYOND, MET, MISSED, UNKNOWN = "beyond", "met", "MISSED", "no figure"
+BEYOND, MET, MISSED, UNKNOWN = "beyond", "met", "MISSED", "not measured"
 
 
 def reaches(value, limit, better):

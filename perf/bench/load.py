@@ -59,8 +59,8 @@ def measure(server, requests_file, seconds, connections):
     used = server.cpu_ns() - before
     n = run["requests"]
     return {"requests": n, "seconds": run["seconds"], "rps": n / run["seconds"] if run["seconds"] else 0,
-            "cpu_us": used / 1000 / n if n else 0, "p50_us": run["p50_us"], "p95_us": run["p95_us"], "p99_us": run["p99_us"],
-            "errors": run["errors"]}
+            "cpu_us": used / 1000 / n if n else 0, "p50_us": run["p50_us"], "p95_us": stats.enough(run["p95_us"], 95, n),
+            "p99_us": stats.enough(run["p99_us"], 99, n), "max_us": run["max_us"], "errors": run["errors"]}
 
 
 def profile(server, requests_file, seconds, connections, scratch, say):

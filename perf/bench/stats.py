@@ -1,11 +1,14 @@
-"""Medians, spreads, ratios of pairs."""
+"""Medians, spreads, ratios of pairs, percentiles."""
 
+import math
 import statistics
+
+ENOUGH = {95: 30, 99: 1000}  # samples below which a percentile is not said
 
 
 def summary(values):
     """Median and spread; None for an empty list, so that a figure without a value cannot look like one."""
-    values = list(values)
+    values = [value for value in values if value is not None]
     if not values:
         return None
     return {"median": statistics.median(values), "min": min(values), "max": max(values), "n": len(values)}
@@ -34,3 +37,22 @@ def human(value):
     if isinstance(value, int) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+def percentile(values, p):
+    """The smallest of the sorted values that at least p % of them do not exceed (nearest rank); None where they are too few."""
+    if len(values) < max(1, next((n for least, n in sorted(ENOUGH.items(), reverse=True) if p >= least), 1)):
+        return None
+    return values[max(0, math.ceil(p / 100 * len(values)) - 1)]
+
+
+def enough(value, p, n):
+    """A percentile that a generator computed from n samples, or None where they are too few for it."""
+    return value if n >= next((least for at, least in sorted(ENOUGH.items(), reverse=True) if p >= at), 1) else None
+
+
+def distribution(values):
+    """What is said of latencies: the centre, the percentiles that the samples carry, the maximum and how many there are."""
+    values = sorted(values)
+    out = {"n": len(values), "p50": percentile(values, 50), "p95": percentile(values, 95), "p99": percentile(values, 99)}
+    return dict(out, max=values[-1] if values else None)

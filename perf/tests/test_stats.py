@@ -36,3 +36,23 @@ class Human(unittest.TestCase):
 
 if __name__ == "__main__":
     unittest.main()
+
+
+class Percentiles(unittest.TestCase):
+    def test_nearest_rank(self):
+        values = list(range(1, 101))
+        self.assertEqual([stats.percentile(values, p) for p in (1, 50, 95)], [1, 50, 95])
+        self.assertEqual(stats.percentile([7], 50), 7)
+        self.assertEqual(stats.percentile(list(range(1, 2001)), 99), 1980)
+
+    def test_too_few_samples_have_no_tail(self):
+        self.assertIsNone(stats.percentile(list(range(29)), 95))
+        self.assertIsNotNone(stats.percentile(list(range(30)), 95))
+        self.assertIsNone(stats.percentile(list(range(999)), 99))
+        self.assertIsNone(stats.percentile(list(range(999)), 99.9))
+        self.assertIsNone(stats.percentile([], 50))
+        self.assertEqual((stats.enough(5, 95, 29), stats.enough(5, 95, 30), stats.enough(5, 99, 999)), (None, 5, None))
+
+    def test_the_maximum_and_n_are_always_said(self):
+        self.assertEqual(stats.distribution([3, 1, 2]), {"n": 3, "p50": 2, "p95": None, "p99": None, "max": 3})
+        self.assertEqual(stats.summary([None, 2, None])["n"], 1)
