@@ -18,11 +18,10 @@ static void on_scrape(void *arg, struct sz_buf *out)
     if (all == NULL || all->first == NULL)
         return;
     struct sz_mono now = sz_loop_now(all->loop);
-    sz_buf_printf(out, "# HELP subzero_jwks_age_seconds Time since the issuer's keys were last fetched\n"
-                       "# TYPE subzero_jwks_age_seconds gauge\n");
+    const char *name = sz_metrics_head(out, SZ_COLLECTED_jwks_age);
     for (const struct sz_provider *p = all->first; p != NULL; p = p->next) {
         if (p->has_keys)
-            sz_buf_printf(out, "subzero_jwks_age_seconds{issuer=\"%.*s\"} %.3f\n", SZ_FMT(p->name),
+            sz_buf_printf(out, "%s{issuer=\"%.*s\"} %.3f\n", name, SZ_FMT(p->name),
                           (double)sz_between(p->fetched, now).us / 1e6);
     }
 }

@@ -10,11 +10,18 @@
 #include "subzero/time.h"
 
 enum sz_metric {
-#define SZ_COUNTER(id, name, labels, help)   SZ_METRIC_##id,
-#define SZ_GAUGE(id, name, labels, help)     SZ_METRIC_##id,
-#define SZ_HISTOGRAM(id, name, labels, help) SZ_METRIC_##id,
+#define SZ_COUNTER(id, name, labels, help, watch)   SZ_METRIC_##id,
+#define SZ_GAUGE(id, name, labels, help, watch)     SZ_METRIC_##id,
+#define SZ_HISTOGRAM(id, name, labels, help, watch) SZ_METRIC_##id,
 #include "subzero/tbl/metrics.h"
     SZ_METRIC_COUNT
+};
+
+/* Metrics that are read where they live when somebody scrapes. */
+enum sz_collected {
+#define SZ_COLLECTED(id, kind, name, labels, help, watch) SZ_COLLECTED_##id,
+#include "subzero/tbl/metrics.h"
+    SZ_COLLECTED_COUNT
 };
 
 /* Once at the start: cells for `threads` loops (index of sz_loop_index) plus one shared by all other threads. */
@@ -51,6 +58,8 @@ uint64_t sz_counter_read(struct sz_series series);
  * whole exposition lines.  Any thread may register; called on the scraping thread.
  */
 void sz_metrics_on_scrape(void (*collect)(void *arg, struct sz_buf *out), void *arg);
+/* HELP and TYPE of a metric that a collector writes: first, and once in a scrape.  Its name, for the lines after it. */
+const char *sz_metrics_head(struct sz_buf *out, enum sz_collected metric);
 
 /* Prometheus text exposition 0.0.4 of everything, process_* included. */
 void sz_metrics_expose(struct sz_buf *out);

@@ -2,7 +2,7 @@
 #include "subzero/reason.h"
 
 static const struct sz_reason_row rows[SZ_REASON_COUNT] = {
-#define SZ_REASON(name, status, title) {#name, status, title},
+#define SZ_REASON(name, status, title, component, where, why, remedy) {#name, status, title, component},
 #include "subzero/tbl/reasons.h"
 };
 

@@ -89,6 +89,7 @@ static void cut_off(struct sz_proxy_call *call)
 {
     call->state = SZ_CALL_DONE;
     call->x->cut = true;
+    sz_count(call->pools->thread, call->x->txn.worker->gate->series.errors[SZ_REASON_upstream_error], 1);
     sz_call_unwatch_events(call); /* over HTTP/2 the request lives on until the reset is written */
     h2o_send(call->x->req, NULL, 0, H2O_SEND_STATE_ERROR);
 }

@@ -12,6 +12,7 @@
 #include "edge/reload.h"
 #include "edge/tls.h"
 #include "subzero/log.h"
+#include "subzero/metrics.h"
 
 static void register_series(struct sz_server_series *series)
 {
@@ -49,6 +50,8 @@ struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_sou
         return NULL;
     }
     sz_gate_adopt(&server->gate, snapshot);
+    sz_metrics_on_scrape(sz_gate_collect, &server->gate);
+    sz_metrics_on_scrape(sz_tls_collect, server);
     server->addresses = sz_addr_count_new();
     server->idempotency = sz_idempotency_new(SZ_IDEMPOTENT_MAX);
     server->logouts = sz_logouts_new(server);

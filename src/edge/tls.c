@@ -184,6 +184,14 @@ bool sz_tls_first_expiry(const struct sz_tls_set *set, struct sz_tls_expiry *out
     return set->expiry.subject[0] != '\0';
 }
 
+void sz_tls_collect(void *arg, struct sz_buf *out)
+{
+    const struct sz_server *server = arg;
+    struct sz_tls_expiry expiry;
+    if (server->tls != NULL && sz_tls_first_expiry(server->tls, &expiry))
+        sz_buf_printf(out, "%s %lld\n", sz_metrics_head(out, SZ_COLLECTED_certificate), (long long)expiry.at);
+}
+
 bool sz_tls_wants_watch(const struct sz_conf *conf)
 {
     for (size_t i = 0; i < conf->listeners_n; i++) {

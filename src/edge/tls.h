@@ -34,6 +34,8 @@ struct sz_tls_expiry {
     char subject[128];
 };
 bool sz_tls_first_expiry(const struct sz_tls_set *set, struct sz_tls_expiry *out);
+/* The same for a scrape; arg: the struct sz_server. */
+void sz_tls_collect(void *arg, struct sz_buf *out);
 
 /*
  * Hash over the metadata of the watched files of which sz_tls_set_new would make a set: changes when one is replaced.

@@ -112,8 +112,8 @@ void sz_breakers_expose(struct sz_buf *out)
     pthread_mutex_unlock(&list.lock);
     if (empty)
         return;
-    sz_expose_head(out, "subzero_breaker_state", "gauge", "Breaker by dependency: 0 closed, 1 open, 2 half-open");
+    sz_metrics_head(out, SZ_COLLECTED_breaker_state);
     sz_breakers_each(any, add_state, out);
-    sz_expose_head(out, "subzero_breaker_transitions_total", "counter", "Changes of a breaker's state");
+    sz_metrics_head(out, SZ_COLLECTED_breaker_transitions);
     sz_breakers_each(any, add_transitions, out);
 }

@@ -55,7 +55,7 @@ void sz_collectors_fini(void)
     pthread_mutex_unlock(&collectors.lock);
 }
 
-void sz_expose_head(struct sz_buf *out, const char *name, const char *type, const char *help)
+static void add_head(struct sz_buf *out, const char *name, const char *type, const char *help)
 {
     sz_buf_printf(out, "# HELP %s ", name);
     for (const char *p = help; *p != '\0'; p++) {
@@ -65,6 +65,19 @@ void sz_expose_head(struct sz_buf *out, const char *name, const char *type, cons
             sz_buf_add(out, p, 1);
     }
     sz_buf_printf(out, "\n# TYPE %s %s\n", name, type);
+}
+
+const char *sz_metrics_head(struct sz_buf *out, enum sz_collected metric)
+{
+    static const struct {
+        const char *type, *name, *help;
+    } rows[SZ_COLLECTED_COUNT] = {
+#define SZ_COLLECTED(id, kind, name, labels, help, watch) {#kind, name, help},
+#include "subzero/tbl/metrics.h"
+    };
+    SZ_ASSERT(metric < SZ_COLLECTED_COUNT);
+    add_head(out, rows[metric].name, rows[metric].type, rows[metric].help);
+    return rows[metric].name;
 }
 
 /* name{labels} and a blank; `suffix` and `le` are a histogram's. */
@@ -115,7 +128,7 @@ static void add_metric(struct sz_buf *out, enum sz_metric metric)
     const struct sz_series_row *row = sz_series_first(metric);
     if (row == NULL)
         return;
-    sz_expose_head(out, info->name, types[info->kind], info->help);
+    add_head(out, info->name, types[info->kind], info->help);
     for (; row != NULL; row = atomic_load_explicit(&row->next, memory_order_acquire)) {
         if (info->kind == SZ_KIND_HISTOGRAM)
             add_histogram(out, row);

@@ -25,9 +25,9 @@ void sz_process_init(void)
     started = sz_wall_read();
 }
 
-static void add_gauge(struct sz_buf *out, const char *name, const char *help, uint64_t value)
+static void add_number(struct sz_buf *out, enum sz_collected metric, uint64_t value)
 {
-    sz_expose_head(out, name, "gauge", help);
+    const char *name = sz_metrics_head(out, metric);
     sz_buf_printf(out, "%s %" PRIu64 "\n", name, value);
 }
 
@@ -42,8 +42,8 @@ static void add_memory(struct sz_buf *out)
     text[n > 0 ? n : 0] = '\0';
     uint64_t all, resident, page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (sscanf(text, "%" SCNu64 " %" SCNu64, &all, &resident) == 2) {
-        add_gauge(out, "process_resident_memory_bytes", "Resident memory size in bytes.", resident * page);
-        add_gauge(out, "process_virtual_memory_bytes", "Virtual memory size in bytes.", all * page);
+        add_number(out, SZ_COLLECTED_resident, resident * page);
+        add_number(out, SZ_COLLECTED_virtual, all * page);
     }
 }
 
@@ -70,15 +70,15 @@ static void add_fds(struct sz_buf *out)
 {
     uint64_t open_fds;
     if (count_fds(&open_fds))
-        add_gauge(out, "process_open_fds", "Number of open file descriptors.", open_fds);
+        add_number(out, SZ_COLLECTED_open_fds, open_fds);
     struct rlimit limit;
     if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
-        add_gauge(out, "process_max_fds", "Maximum number of open file descriptors.", limit.rlim_cur);
+        add_number(out, SZ_COLLECTED_max_fds, limit.rlim_cur);
 }
 
-static void add_seconds(struct sz_buf *out, const char *name, const char *type, const char *help, uint64_t us)
+static void add_seconds(struct sz_buf *out, enum sz_collected metric, uint64_t us)
 {
-    sz_expose_head(out, name, type, help);
+    const char *name = sz_metrics_head(out, metric);
     sz_buf_printf(out, "%s %" PRIu64 ".%06u\n", name, us / 1000000, (unsigned)(us % 1000000));
 }
 
@@ -90,14 +90,11 @@ static uint64_t micro(struct timeval t)
 void sz_process_expose(struct sz_buf *out)
 {
     struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) == 0) {
-        add_seconds(out, "process_cpu_seconds_total", "counter", "Total user and system CPU time spent in seconds.",
-                    micro(usage.ru_utime) + micro(usage.ru_stime));
-    }
+    if (getrusage(RUSAGE_SELF, &usage) == 0)
+        add_seconds(out, SZ_COLLECTED_cpu, micro(usage.ru_utime) + micro(usage.ru_stime));
     add_memory(out);
     add_fds(out);
-    add_seconds(out, "process_start_time_seconds", "gauge", "Start time of the process since unix epoch in seconds.",
-                (uint64_t)started.us);
-    sz_expose_head(out, "subzero_build_info", "gauge", "What this binary was built from and with");
+    add_seconds(out, SZ_COLLECTED_start_time, (uint64_t)started.us);
+    sz_metrics_head(out, SZ_COLLECTED_build);
     sz_buf_adds(out, SZ_S("subzero_build_info{version=\"" SZ_VERSION "\",compiler=\"" COMPILER "\"} 1\n"));
 }

@@ -12,9 +12,9 @@
 #include "subzero/crypto.h"
 
 const struct sz_metric_row sz_metric_rows[SZ_METRIC_COUNT] = {
-#define SZ_COUNTER(id, name, labels, help)   {SZ_KIND_COUNTER, name, labels, help},
-#define SZ_GAUGE(id, name, labels, help)     {SZ_KIND_GAUGE, name, labels, help},
-#define SZ_HISTOGRAM(id, name, labels, help) {SZ_KIND_HISTOGRAM, name, labels, help},
+#define SZ_COUNTER(id, name, labels, help, watch)   {SZ_KIND_COUNTER, name, labels, help},
+#define SZ_GAUGE(id, name, labels, help, watch)     {SZ_KIND_GAUGE, name, labels, help},
+#define SZ_HISTOGRAM(id, name, labels, help, watch) {SZ_KIND_HISTOGRAM, name, labels, help},
 #include "subzero/tbl/metrics.h"
 };
 

@@ -57,7 +57,6 @@ void sz_process_expose(struct sz_buf *out);
 void sz_breakers_expose(struct sz_buf *out);
 
 /* expose.c */
-void sz_expose_head(struct sz_buf *out, const char *name, const char *type, const char *help);
 void sz_collectors_fini(void);
 
 #endif

@@ -103,6 +103,7 @@ static void drop_reason(struct sz_headers *h)
 void sz_answer_problem_as(struct sz_txn *txn, enum sz_reason reason, unsigned status, const char *detail)
 {
     const struct sz_reason_row *row = sz_reason_row(reason);
+    sz_count(txn->worker->index, txn->worker->gate->series.errors[reason], 1);
     txn->answer = (struct sz_answer){.status = status};
     add(txn, SZ_S("content-type"), SZ_S("application/problem+json"));
     add(txn, SZ_S("cache-control"), SZ_S("no-store"));

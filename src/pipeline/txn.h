@@ -208,6 +208,7 @@ struct sz_gate {
         struct sz_series l2_requests, l2_hits;
         struct sz_series coalesced_tokens, coalesced_keys;
         struct sz_series auth, authz, proxy, decide; /* request_duration_seconds by handler */
+        struct sz_series errors[SZ_REASON_COUNT];    /* by what the answer says; {0} for what is no fault */
     } series;
     struct sz_token_cache *tokens;
     struct sz_reject_cache *rejects;
@@ -249,6 +250,9 @@ void sz_worker_fini(struct sz_worker *worker);
 void sz_worker_swap(struct sz_worker *worker, struct sz_snapshot *snapshot);
 /* The snapshot new requests get.  Borrowed, own thread, until the next swap. */
 struct sz_snapshot *sz_worker_snapshot(struct sz_worker *worker);
+
+/* What its caches hold, for a scrape: a collector of sz_metrics_on_scrape with the gate as its argument. */
+void sz_gate_collect(void *gate, struct sz_buf *out);
 
 /* With a small set of revocations that is kept nowhere. */
 int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf) SZ_MUST_CHECK;

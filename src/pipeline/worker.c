@@ -79,6 +79,10 @@ static void register_series(struct sz_gate *gate)
     gate->series.authz = sz_series1(SZ_METRIC_duration, "authz");
     gate->series.proxy = sz_series1(SZ_METRIC_duration, "proxy");
     gate->series.decide = sz_series1(SZ_METRIC_duration, "decide");
+    for (unsigned r = 0; r < SZ_REASON_COUNT; r++) {
+        if (sz_reason_row(r)->component[0] != '\0')
+            gate->series.errors[r] = sz_series1(SZ_METRIC_errors, sz_reason_row(r)->component);
+    }
 }
 
 int sz_gate_init(struct sz_gate *gate, const struct sz_conf *conf)
