@@ -16,7 +16,7 @@ static const struct sz_ofga_endpoint endpoints[] = {
     {"POST", "/stores/{s}/check", SZ_OFGA_LOOP, false, sz_ofga_check, NULL},
     {"POST", "/stores/{s}/batch-check", SZ_OFGA_LOOP, false, sz_ofga_batch_check, NULL},
     {"POST", "/stores/{s}/list-objects", SZ_OFGA_POOL, false, sz_ofga_list_objects, NULL},
-    {"POST", "/stores/{s}/streamed-list-objects", SZ_OFGA_POOL, false, sz_ofga_stream_objects, NULL},
+    {"POST", "/stores/{s}/streamed-list-objects", SZ_OFGA_STREAM, false, sz_ofga_stream_objects, NULL},
     {"POST", "/stores/{s}/list-users", SZ_OFGA_POOL, false, sz_ofga_list_users, NULL},
     {"POST", "/stores/{s}/expand", SZ_OFGA_POOL, false, sz_ofga_expand, NULL},
     {"POST", "/stores/{s}/read", SZ_OFGA_POOL, false, sz_ofga_read, NULL},
@@ -26,6 +26,7 @@ static const struct sz_ofga_endpoint endpoints[] = {
     {"POST", "/stores", SZ_OFGA_WRITER, true, sz_ofga_create_store, "store.create"},
     {"GET", "/stores", SZ_OFGA_POOL, false, sz_ofga_list_stores, NULL},
     {"GET", "/stores/{s}", SZ_OFGA_POOL, false, sz_ofga_get_store, NULL},
+    {"PATCH", "/stores/{s}", SZ_OFGA_WRITER, true, sz_ofga_rename_store, "store.rename"},
     {"DELETE", "/stores/{s}", SZ_OFGA_WRITER, true, sz_ofga_delete_store, "store.delete"},
     {"POST", "/stores/{s}/authorization-models", SZ_OFGA_WRITER, true, sz_ofga_write_model, "model.write"},
     {"GET", "/stores/{s}/authorization-models", SZ_OFGA_POOL, false, sz_ofga_read_models, NULL},
@@ -198,46 +199,88 @@ void sz_fga_hub_audit(struct sz_fga_hub *hub, struct sz_audit *audit)
 static void fini(struct sz_ofga *api)
 {
     sz_hub_store_unref(api->store);
+    sz_lines_free(&api->lines);
     sz_buf_fini(&api->out);
     sz_buf_fini(&api->detail);
     sz_arena_fini(&api->arena);
 }
 
-static bool has_time(void *arg)
+static bool has_time(struct sz_ofga *api)
 {
-    struct sz_ofga *api = arg;
     return sz_hub_in_time(api->hub, api->deadline) && sz_errand_wanted(&api->errand);
 }
 
-static bool run(struct sz_errand *e)
+static bool may_go_on(void *arg)
 {
-    struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
-    struct sz_patience patience = {has_time, api};
-    api->steps = SZ_PATIENCE_STEPS;
-    sz_engine_patience(&patience);
-    if (!sz_hub_in_time(api->hub, api->deadline) || api->endpoint->serve(api) == SZ_OFGA_LATER)
-        sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
-    sz_engine_patience(NULL);
-    if (!api->hold) {
-        sz_ofga_record(api);
-        return true;
-    }
+    struct sz_ofga *api = arg;
+    return (!api->yields || sz_hub_in_time(api->hub, api->quantum)) && has_time(api);
+}
+
+static enum sz_errand_end hold(struct sz_ofga *api)
+{
     *api->hub->held_last = api;
     api->hub->held_last = &api->next_held;
-    return false;
+    return SZ_ERRAND_HELD;
+}
+
+static enum sz_errand_end run(struct sz_errand *e)
+{
+    struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
+    struct sz_patience patience = {may_go_on, api};
+    enum sz_ofga_step step = SZ_OFGA_LATER;
+    api->steps = SZ_PATIENCE_STEPS;
+    api->yields = e->on == api->hub->pool && !e->is_long;
+    api->quantum = sz_hub_quantum(api->hub, e);
+    sz_engine_patience(&patience);
+    if (has_time(api))
+        step = api->endpoint->serve(api);
+    sz_engine_patience(NULL);
+    if (step == SZ_OFGA_LATER && api->yields && has_time(api)) {
+        api->out.n = 0;
+        return SZ_ERRAND_LONG;
+    }
+    if (step == SZ_OFGA_LATER)
+        sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
+    if (api->hold)
+        return hold(api);
+    sz_ofga_record(api);
+    return SZ_ERRAND_DONE;
+}
+
+static const char too_many[] = "too many calls are waiting; try again later";
+
+static void crowded(struct sz_errand *e)
+{
+    sz_ofga_fail(SZ_CONTAINER(e, struct sz_ofga, errand), SZ_OFGA_BUSY, too_many);
 }
 
 static void hand_over(struct sz_ofga *api, struct sz_fga_reply *reply)
 {
+    sz_buf_fini(&reply->body);
     reply->status = api->status;
     reply->body = api->out;
     reply->errand = NULL;
     api->out = (struct sz_buf){0};
 }
 
+/* The end of a stream: what nobody has taken yet, and why it is not all.  A fault before its first part is the answer.
+ */
+static void end_stream(struct sz_ofga *api)
+{
+    struct sz_buf rest = {0};
+    if (api->status != 200 && !api->asker->begun)
+        return;
+    (void)sz_lines_take(api->lines, &rest);
+    sz_buf_adds(&rest, sz_buf_slice(&api->out));
+    sz_buf_fini(&api->out);
+    api->out = rest;
+}
+
 static void done(struct sz_errand *e)
 {
     struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
+    if (api->lines != NULL)
+        end_stream(api);
     hand_over(api, api->asker);
     api->asker->on_done(api->asker);
 }
@@ -247,6 +290,24 @@ static void free_api(struct sz_errand *e)
     struct sz_ofga *api = SZ_CONTAINER(e, struct sz_ofga, errand);
     fini(api);
     free(api);
+}
+
+static void on_part(void *arg)
+{
+    struct sz_ofga *api = arg;
+    if (sz_fga_api_next(api->asker))
+        api->asker->on_part(api->asker);
+}
+
+bool sz_fga_api_next(struct sz_fga_reply *reply)
+{
+    struct sz_ofga *api = reply->errand;
+    reply->body.n = 0;
+    if (api == NULL || !sz_lines_take(api->lines, &reply->body))
+        return false;
+    reply->status = 200;
+    reply->begun = true;
+    return true;
 }
 
 /* The call as an errand: what it points to is copied, since it may go when the start has returned. */
@@ -263,21 +324,36 @@ static struct sz_ofga *to_heap(const struct sz_ofga *from)
     api->query = sz_pool_dup(pool, from->query);
     api->body = sz_pool_dup(pool, from->body);
     api->key_name = sz_pool_dup(pool, from->key_name);
-    api->on_loop = false;
-    api->errand = (struct sz_errand){.run = run, .done = done, .free = free_api};
+    api->errand = (struct sz_errand){.run = run, .crowded = crowded, .done = done, .free = free_api};
     return api;
+}
+
+static struct sz_errands *threads_for(struct sz_fga_hub *hub, enum sz_ofga_where where)
+{
+    switch (where) {
+    case SZ_OFGA_WRITER:
+        return hub->writer;
+    case SZ_OFGA_STREAM:
+        return hub->streams;
+    case SZ_OFGA_LOOP:
+    case SZ_OFGA_POOL:
+        break;
+    }
+    return hub->pool;
 }
 
 static int send_off(struct sz_ofga *local, struct sz_loop *loop)
 {
-    struct sz_fga_hub *hub = local->hub;
     struct sz_ofga *api = to_heap(local);
+    enum sz_ofga_where where = api->endpoint->where;
     api->errand.loop = loop;
     api->asker->errand = api;
-    if (sz_errand_start(api->endpoint->where == SZ_OFGA_WRITER ? hub->writer : hub->pool, &api->errand))
+    if (where == SZ_OFGA_STREAM && api->asker->on_part != NULL)
+        api->lines = sz_lines_new(loop, on_part, api);
+    if (sz_errand_start(threads_for(local->hub, where), &api->errand))
         return 0;
     local->asker->errand = NULL;
-    sz_ofga_fail(local, SZ_OFGA_BUSY, "too many calls are waiting; try again later");
+    sz_ofga_fail(local, SZ_OFGA_BUSY, too_many);
     free_api(&api->errand);
     return 1;
 }
@@ -293,10 +369,10 @@ int sz_fga_api_start(struct sz_fga_hub *hub, struct sz_loop *loop, const struct 
                           .body = call->body,
                           .deadline = deadline,
                           .steps = LOOP_STEPS,
-                          .on_loop = true};
+                          .yields = true};
     int answered = 1;
     reply->errand = NULL;
-    reply->challenge = false;
+    reply->challenge = reply->begun = false;
     sz_arena_init(&api.arena);
     bool found = find_endpoint(&api, call->method, call->target);
     /* Who may not ask does not learn either what there is. */
@@ -323,7 +399,7 @@ void sz_ofga_answer_here(struct sz_fga_hub *hub, const struct sz_fga_call *call,
                           .body = call->body,
                           .deadline = SZ_NEVER,
                           .steps = LOOP_STEPS,
-                          .on_loop = true};
+                          .yields = true};
     sz_arena_init(&api.arena);
     if (find_endpoint(&api, call->method, call->target) && api.endpoint->serve(&api) == SZ_OFGA_LATER)
         sz_ofga_fail(&api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
@@ -337,6 +413,9 @@ void sz_fga_api_cancel(struct sz_fga_reply *reply)
 {
     struct sz_ofga *api = reply->errand;
     reply->errand = NULL;
-    if (api != NULL)
-        sz_errand_cancel(&api->errand);
+    if (api == NULL)
+        return;
+    if (api->lines != NULL)
+        sz_lines_leave(api->lines);
+    sz_errand_cancel(&api->errand); /* it is the thread's now */
 }

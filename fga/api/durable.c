@@ -3,6 +3,7 @@
  *
  *   STORE       id, name, created, updated, first change kept    (a store's beginning, here or in a shortened log)
  *   DELETED     id
+ *   RENAMED     id, name, updated
  *   MODEL       store, id, JSON
  *   ASSERTIONS  store, model, JSON
  *   WRITE       store, time, n, changes     as they were made: tuples and change log
@@ -20,7 +21,7 @@
 #include "subzero/log.h"
 #include "subzero/state_dir.h"
 
-enum { STORE = 1, DELETED, MODEL, ASSERTIONS, WRITE, TUPLES, CHANGES };
+enum { STORE = 1, DELETED, MODEL, ASSERTIONS, WRITE, TUPLES, CHANGES, RENAMED };
 enum { CHANGE_DELETED = 1, CHANGE_CONDITION = 2 };
 enum { GROUP = 100 };
 
@@ -124,6 +125,17 @@ int sz_durable_store(const struct sz_fga_store *store)
     if (store->hub->journal == NULL)
         return 0;
     put_store(&b, store);
+    return log_now(store->hub, &b);
+}
+
+int sz_durable_rename(const struct sz_fga_store *store, struct sz_slice name, struct sz_wall now)
+{
+    struct sz_buf b = {0};
+    if (store->hub->journal == NULL)
+        return 0;
+    begin(&b, RENAMED, store);
+    put_text(&b, name);
+    put_number(&b, (uint64_t)now.us);
     return log_now(store->hub, &b);
 }
 
@@ -262,6 +274,16 @@ static int replay_store(struct sz_fga_hub *hub, struct reader *r, struct sz_slic
     return 0;
 }
 
+static int replay_rename(struct sz_fga_store *store, struct reader *r, struct sz_text *why)
+{
+    struct sz_slice name = get_text(r);
+    struct sz_wall updated = {(int64_t)get_number(r)};
+    if (r->bad)
+        return REFUSE("a store's name is damaged");
+    sz_hub_store_rename(store, name, updated);
+    return 0;
+}
+
 static int replay_model(struct sz_fga_store *store, struct reader *r, struct sz_text *why)
 {
     struct sz_slice id = get_text(r), json = get_text(r);
@@ -346,6 +368,8 @@ static int replay_of(struct sz_fga_store *store, uint8_t kind, struct reader *r,
         return replay_changes(store, r, SZ_RESTORE_TUPLES, why);
     case CHANGES:
         return replay_changes(store, r, SZ_RESTORE_CHANGES, why);
+    case RENAMED:
+        return replay_rename(store, r, why);
     default:
         return REFUSE("a record of kind %u, which this version does not know", kind);
     }

@@ -10,6 +10,7 @@
 
 /* Written and synced when they return 0; -errno: they are not, and nothing may change. */
 int sz_durable_store(const struct sz_fga_store *store) SZ_MUST_CHECK;
+int sz_durable_rename(const struct sz_fga_store *store, struct sz_slice name, struct sz_wall now) SZ_MUST_CHECK;
 int sz_durable_delete(const struct sz_fga_store *store) SZ_MUST_CHECK;
 int sz_durable_model(const struct sz_fga_store *store, const struct sz_fga_model *model) SZ_MUST_CHECK;
 int sz_durable_assertions(const struct sz_fga_store *store, const struct sz_fga_model *model,

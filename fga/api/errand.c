@@ -6,37 +6,53 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 
 #define THREADS_MAX 8
 #define BATCH       64 /* errands until `after` */
+#define BEHIND      10 /* nice: a long errand gets a tenth of what a loop gets that wants the same core */
 
-struct sz_errands {
-    pthread_mutex_t lock;
+struct line { /* who waits for threads of one kind */
+    struct sz_errands *of;
     pthread_cond_t work;
     struct sz_errand *first, **last;
     unsigned waiting, most;
-    char name[16];
     pthread_t threads[THREADS_MAX];
     unsigned threads_n, started;
-    bool ending;
+    bool is_long, ending;
+    char name[16];
+};
+
+struct sz_errands {
+    pthread_mutex_t lock;
+    struct line at_once, later;
     void (*after)(void *arg);
     void *arg;
 };
 
-struct sz_errands *sz_errands_new(const char *name, unsigned threads, unsigned most, void (*after)(void *arg),
-                                  void *arg)
+static void line_init(struct line *line, struct sz_errands *q, const char *name, unsigned threads, unsigned most)
+{
+    SZ_ASSERT(threads <= THREADS_MAX);
+    line->of = q;
+    pthread_cond_init(&line->work, NULL);
+    line->last = &line->first;
+    line->threads_n = threads;
+    line->most = most;
+    line->is_long = line == &q->later;
+    snprintf(line->name, sizeof(line->name), "%s%s", name, line->is_long ? "-long" : "");
+}
+
+struct sz_errands *sz_errands_new(const struct sz_errands_conf *conf)
 {
     struct sz_errands *q = sz_xcalloc(1, sizeof(*q));
-    SZ_ASSERT(threads >= 1 && threads <= THREADS_MAX && strlen(name) < sizeof(q->name));
+    SZ_ASSERT(conf->threads >= 1);
     pthread_mutex_init(&q->lock, NULL);
-    pthread_cond_init(&q->work, NULL);
-    q->last = &q->first;
-    q->most = most;
-    memcpy(q->name, name, strlen(name));
-    q->threads_n = threads;
-    q->after = after;
-    q->arg = arg;
+    line_init(&q->at_once, q, conf->name, conf->threads, conf->most);
+    line_init(&q->later, q, conf->name, conf->long_threads, conf->long_most);
+    q->after = conf->after;
+    q->arg = conf->arg;
     return q;
 }
 
@@ -64,44 +80,82 @@ bool sz_errand_wanted(struct sz_errand *e)
     return wanted;
 }
 
-static struct sz_errand *take(struct sz_errands *q)
+static struct sz_errand *take(struct line *line)
 {
-    struct sz_errand *e = q->first;
+    struct sz_errand *e = line->first;
     if (e == NULL)
         return NULL;
-    q->first = e->next;
-    if (q->first == NULL)
-        q->last = &q->first;
-    q->waiting--;
+    line->first = e->next;
+    if (line->first == NULL)
+        line->last = &line->first;
+    line->waiting--;
     return e;
+}
+
+/* Under the lock.  False: the line is full, or there is no thread to be had. */
+static bool join(struct line *line, struct sz_errand *e, unsigned most);
+
+/* An errand of `at_once` has had its time. */
+static void give_way(struct sz_errands *q, struct sz_errand *e)
+{
+    SZ_ASSERT(!e->is_long);
+    e->is_long = true;
+    pthread_mutex_lock(&q->lock);
+    bool joined = join(&q->later, e, q->later.most);
+    pthread_mutex_unlock(&q->lock);
+    if (joined)
+        return;
+    e->crowded(e);
+    sz_errand_finish(e);
+}
+
+static void work(struct sz_errands *q, struct sz_errand *e, bool wanted)
+{
+    switch (wanted ? e->run(e) : SZ_ERRAND_DONE) {
+    case SZ_ERRAND_DONE:
+        sz_errand_finish(e);
+        break;
+    case SZ_ERRAND_HELD:
+        break;
+    case SZ_ERRAND_LONG:
+        give_way(q, e);
+        break;
+    }
+}
+
+static void begin_thread(const struct line *line)
+{
+    pthread_setname_np(pthread_self(), line->name);
+    if (line->is_long) /* of this thread alone, as Linux has it; where it may not, it competes like any other */
+        (void)setpriority(PRIO_PROCESS, 0, BEHIND);
 }
 
 static void *thread_main(void *arg)
 {
-    struct sz_errands *q = arg;
+    struct line *line = arg;
+    struct sz_errands *q = line->of;
     unsigned ran = 0;
-    pthread_setname_np(pthread_self(), q->name);
+    begin_thread(line);
     pthread_mutex_lock(&q->lock);
     for (;;) {
-        if (q->after != NULL && ran > 0 && (q->first == NULL || ran == BATCH)) {
+        if (q->after != NULL && ran > 0 && (line->first == NULL || ran == BATCH)) {
             pthread_mutex_unlock(&q->lock);
             q->after(q->arg);
             ran = 0;
             pthread_mutex_lock(&q->lock);
             continue;
         }
-        struct sz_errand *e = take(q);
-        if (e == NULL && q->ending)
+        struct sz_errand *e = take(line);
+        if (e == NULL && line->ending)
             break;
         if (e == NULL) {
-            pthread_cond_wait(&q->work, &q->lock);
+            pthread_cond_wait(&line->work, &q->lock);
             continue;
         }
         bool wanted = !e->cancelled;
         pthread_mutex_unlock(&q->lock);
         ran++;
-        if (!wanted || e->run(e))
-            sz_errand_finish(e);
+        work(q, e, wanted);
         pthread_mutex_lock(&q->lock);
     }
     pthread_mutex_unlock(&q->lock);
@@ -120,39 +174,46 @@ static void on_msg(struct sz_msg *msg, struct sz_loop *loop)
 }
 
 /* Under the lock.  The threads take no signals, whenever they begin: those are the main thread's. */
-static bool have_threads(struct sz_errands *q)
+static bool have_threads(struct line *line)
 {
     sigset_t all, before;
-    if (q->started == q->threads_n)
-        return true;
+    if (line->started == line->threads_n)
+        return line->threads_n > 0;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    while (q->started < q->threads_n && pthread_create(&q->threads[q->started], NULL, thread_main, q) == 0)
-        q->started++;
+    while (line->started < line->threads_n &&
+           pthread_create(&line->threads[line->started], NULL, thread_main, line) == 0)
+        line->started++;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return q->started > 0;
+    return line->started > 0;
+}
+
+static bool join(struct line *line, struct sz_errand *e, unsigned most)
+{
+    e->next = NULL;
+    if (line->waiting >= most || !have_threads(line))
+        return false;
+    *line->last = e;
+    line->last = &e->next;
+    line->waiting++;
+    pthread_cond_signal(&line->work);
+    return true;
 }
 
 static bool add(struct sz_errands *q, struct sz_errand *e, unsigned most)
 {
     e->on = q;
-    e->next = NULL;
+    e->is_long = false;
     e->msg.on_msg = on_msg;
     pthread_mutex_lock(&q->lock);
-    bool taken = q->waiting < most && have_threads(q);
-    if (taken) {
-        *q->last = e;
-        q->last = &e->next;
-        q->waiting++;
-        pthread_cond_signal(&q->work);
-    }
+    bool taken = join(&q->at_once, e, most);
     pthread_mutex_unlock(&q->lock);
     return taken;
 }
 
 bool sz_errand_start(struct sz_errands *q, struct sz_errand *e)
 {
-    return add(q, e, q->most);
+    return add(q, e, q->at_once.most);
 }
 
 void sz_errand_push(struct sz_errands *q, struct sz_errand *e)
@@ -169,19 +230,25 @@ void sz_errand_cancel(struct sz_errand *e)
     pthread_mutex_unlock(&q->lock);
 }
 
+static void end_line(struct sz_errands *q, struct line *line)
+{
+    pthread_mutex_lock(&q->lock);
+    line->ending = true;
+    pthread_cond_broadcast(&line->work);
+    pthread_mutex_unlock(&q->lock);
+    for (unsigned i = 0; i < line->started; i++)
+        pthread_join(line->threads[i], NULL);
+    pthread_cond_destroy(&line->work);
+}
+
 void sz_errands_free(struct sz_errands **errands)
 {
     struct sz_errands *q = *errands;
     *errands = NULL;
     if (q == NULL)
         return;
-    pthread_mutex_lock(&q->lock);
-    q->ending = true;
-    pthread_cond_broadcast(&q->work);
-    pthread_mutex_unlock(&q->lock);
-    for (unsigned i = 0; i < q->started; i++)
-        pthread_join(q->threads[i], NULL);
-    pthread_cond_destroy(&q->work);
+    end_line(q, &q->at_once); /* first: it makes long ones, and starts their threads */
+    end_line(q, &q->later);
     pthread_mutex_destroy(&q->lock);
     free(q);
 }

@@ -1,9 +1,14 @@
 /*
  * Work that a loop has done by a thread: long checks and lists on the pool, everything that changes a store on the
- * writer.  The queue is bounded, the threads start with the first errand.
+ * writer.  The queues are bounded, the threads start with the first errand.
  *
  *   loop: sz_errand_start ─▶ queue ─▶ a thread: run ─▶ (writer: held until it is durable) ─▶ post ─▶ loop: done, free
+ *                 │                    └─ SZ_ERRAND_LONG ─▶ queue of long ones ─▶ another thread: run once more
  *                 └── sz_errand_cancel: done never runs; what has not begun never runs; the errand frees itself
+ *
+ * Nobody can tell beforehand how long an errand takes.  Where there are threads for long ones, an errand that has had
+ * its time on the first gives way (SZ_ERRAND_LONG) and begins anew on those: short ones never wait for long ones, and
+ * of long ones as many are under way as there are threads, which the kernel lets take turns, behind everything else.
  */
 #ifndef SZ_FGA_API_ERRAND_H
 #define SZ_FGA_API_ERRAND_H
@@ -12,22 +17,33 @@
 
 struct sz_errands;
 
+enum sz_errand_end {
+    SZ_ERRAND_DONE,
+    SZ_ERRAND_HELD, /* whoever runs it keeps it and calls sz_errand_finish later */
+    SZ_ERRAND_LONG, /* to the long ones; not from those (is_long) */
+};
+
 struct sz_errand { /* zeroed, then the functions set; heap, embedded in whatever it is about */
-    /* On a thread.  True: finished; false: whoever runs it keeps it and calls sz_errand_finish later. */
-    bool (*run)(struct sz_errand *e);
-    void (*done)(struct sz_errand *e); /* on the loop that started it */
-    void (*free)(struct sz_errand *e); /* after done, or without it: on any thread */
+    enum sz_errand_end (*run)(struct sz_errand *e); /* on a thread */
+    void (*crowded)(struct sz_errand *e);           /* on a thread: it is long, and too many of those wait; then done */
+    void (*done)(struct sz_errand *e);              /* on the loop that started it */
+    void (*free)(struct sz_errand *e);              /* after done, or without it: on any thread */
     struct sz_errands *on;
     struct sz_loop *loop; /* NULL: nobody waits */
     struct sz_errand *next;
     struct sz_msg msg;
     bool posted, cancelled; /* under the queue's lock */
+    bool is_long;           /* its thread's */
 };
 
-/* after: on the thread when all that was queued has run, or enough of it; NULL: nothing.  At most `most` wait at a
- * time. */
-struct sz_errands *sz_errands_new(const char *name, unsigned threads, unsigned most, void (*after)(void *arg),
-                                  void *arg);
+struct sz_errands_conf {
+    const char *name;                 /* of the threads */
+    unsigned threads, most;           /* most: that wait */
+    unsigned long_threads, long_most; /* 0: no errand gives way */
+    void (*after)(void *arg); /* on the thread when all that was queued has run, or enough of it; NULL: nothing */
+    void *arg;
+};
+struct sz_errands *sz_errands_new(const struct sz_errands_conf *conf);
 /* Runs what is queued, ends the threads.  No loop that waits for an errand may be gone. */
 void sz_errands_free(struct sz_errands **errands);
 
@@ -39,7 +55,7 @@ void sz_errand_push(struct sz_errands *errands, struct sz_errand *e);
 void sz_errand_cancel(struct sz_errand *e);
 /* Asked on the thread: whether somebody still waits. */
 bool sz_errand_wanted(struct sz_errand *e);
-/* For a run that returned false: the thread that runs the errands. */
+/* After SZ_ERRAND_HELD: the thread that runs the errands. */
 void sz_errand_finish(struct sz_errand *e);
 
 #endif

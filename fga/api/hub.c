@@ -9,7 +9,13 @@
 
 #include "subzero/crypto.h"
 
-enum { POOL_THREADS = 2, POOL_MOST = 1024, WRITER_MOST = 1024 };
+/*
+ * The pool's threads answer what takes a few milliseconds, and find out what takes longer; that goes to the long ones,
+ * of which four take turns on what the loops leave.  Streams have threads of their own: those wait for their clients.
+ */
+enum { POOL_THREADS = 2, POOL_MOST = 1024, LONG_THREADS = 4, LONG_MOST = 256, WRITER_MOST = 1024 };
+enum { STREAM_THREADS = 4, STREAM_MOST = 64 };
+#define QUANTUM SZ_MS(5)
 
 void sz_hub_settle(struct sz_ofga *api, bool synced)
 {
@@ -46,8 +52,15 @@ struct sz_fga_hub *sz_fga_hub_new(const struct sz_fga_clock *clock)
     hub->clock = *clock;
     pthread_mutex_init(&hub->lock, NULL);
     sz_random(&hub->instance, sizeof(hub->instance));
-    hub->pool = sz_errands_new("fga", POOL_THREADS, POOL_MOST, NULL, NULL);
-    hub->writer = sz_errands_new("fga-writer", 1, WRITER_MOST, settle, hub);
+    hub->pool = sz_errands_new(&(struct sz_errands_conf){.name = "fga",
+                                                         .threads = POOL_THREADS,
+                                                         .most = POOL_MOST,
+                                                         .long_threads = LONG_THREADS,
+                                                         .long_most = LONG_MOST});
+    hub->streams =
+        sz_errands_new(&(struct sz_errands_conf){.name = "fga-stream", .threads = STREAM_THREADS, .most = STREAM_MOST});
+    hub->writer = sz_errands_new(&(struct sz_errands_conf){
+        .name = "fga-writer", .threads = 1, .most = WRITER_MOST, .after = settle, .arg = hub});
     hub->held_last = &hub->held;
     hub->shorten_at = 2 * (uint64_t)SZ_CHANGES_KEPT;
     return hub;
@@ -71,6 +84,7 @@ void sz_fga_hub_free(struct sz_fga_hub **hubp)
     if (hub == NULL)
         return;
     sz_errands_free(&hub->pool);
+    sz_errands_free(&hub->streams);
     while (hub->n_stores > 0) {
         struct sz_fga_store *store = hub->stores[hub->n_stores - 1];
         sz_hub_store_remove(store);
@@ -92,11 +106,11 @@ struct turn {
     sem_t over;
 };
 
-static bool run_turn(struct sz_errand *e)
+static enum sz_errand_end run_turn(struct sz_errand *e)
 {
     struct turn *turn = SZ_CONTAINER(e, struct turn, errand);
     turn->fn(turn->arg);
-    return true;
+    return SZ_ERRAND_DONE;
 }
 
 static void end_turn(struct sz_errand *e)
@@ -117,6 +131,11 @@ void sz_hub_on_writer(struct sz_fga_hub *hub, void (*fn)(void *arg), void *arg)
 bool sz_hub_in_time(const struct sz_fga_hub *hub, struct sz_mono deadline)
 {
     return sz_between(hub->clock.mono(), deadline).us > 0;
+}
+
+struct sz_mono sz_hub_quantum(const struct sz_fga_hub *hub, const struct sz_errand *e)
+{
+    return e->is_long ? SZ_NEVER : sz_after(hub->clock.mono(), QUANTUM);
 }
 
 /* ---- ids ---- */
@@ -202,10 +221,10 @@ void sz_hub_store_ref(struct sz_fga_store *store)
     atomic_fetch_add_explicit(&store->refs, 1, memory_order_relaxed);
 }
 
-static bool nothing(struct sz_errand *e)
+static enum sz_errand_end nothing(struct sz_errand *e)
 {
     (void)e;
-    return true;
+    return SZ_ERRAND_DONE;
 }
 
 static void bury(struct sz_errand *e)
@@ -226,19 +245,36 @@ void sz_hub_store_unref(struct sz_fga_store *store)
     sz_errand_push(store->hub->writer, &store->burial);
 }
 
+static char *copy_name(struct sz_slice name)
+{
+    char *copy = sz_xmalloc(name.n + 1);
+    memcpy(copy, name.p != NULL ? name.p : "", name.n);
+    copy[name.n] = '\0';
+    return copy;
+}
+
 struct sz_fga_store *sz_hub_store_new(struct sz_fga_hub *hub, const char *id, struct sz_slice name, struct sz_wall now)
 {
     struct sz_fga_store *store = sz_xcalloc(1, sizeof(*store));
     store->hub = hub;
     memcpy(store->id, id, SZ_ULID);
-    store->name = sz_xmalloc(name.n + 1);
-    memcpy(store->name, name.p != NULL ? name.p : "", name.n);
-    store->name[name.n] = '\0';
+    store->name = copy_name(name);
     store->created = store->updated = now;
     store->engine = sz_engine_new();
     pthread_mutex_init(&store->lock, NULL);
     atomic_init(&store->refs, 1);
     return store;
+}
+
+void sz_hub_store_rename(struct sz_fga_store *store, struct sz_slice name, struct sz_wall now)
+{
+    char *copy = copy_name(name);
+    pthread_mutex_lock(&store->hub->lock);
+    char *old = store->name;
+    store->name = copy;
+    store->updated = now;
+    pthread_mutex_unlock(&store->hub->lock);
+    free(old);
 }
 
 /* The writer's copy-and-swap, so that the lock is not held while memory is had. */

@@ -1,10 +1,10 @@
 /*
  * What the files of this folder share: the hub, its stores and their models, and one call on its way through.
  *
- * Who owns what: the table of stores is under the hub's lock, a store's list of models and their assertions are under
- * the store's.  Both are held for look-ups and single insertions alone, and never together.  Everything changes on the
- * writer's thread only (or before the loops run), so that thread may read what it likes without the lock.  A model
- * never changes and lives as long as its store.
+ * Who owns what: the table of stores and their names are under the hub's lock, a store's list of models and their
+ * assertions are under the store's.  Both are held for look-ups and single insertions alone, and never together.
+ * Everything changes on the writer's thread only (or before the loops run), so that thread may read what it likes
+ * without the lock.  A model never changes and lives as long as its store.
  */
 #ifndef SZ_FGA_API_HUB_H
 #define SZ_FGA_API_HUB_H
@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 
 #include "fga/api/errand.h"
+#include "fga/api/stream.h"
 #include "fga/engine/engine.h"
 #include "subzero/fga_api.h"
 
@@ -39,7 +40,7 @@ struct sz_fga_store {
     struct sz_errand burial; /* the last one to let go has the writer free it */
     struct sz_fga_hub *hub;  /* NULL: none knows it */
     char id[SZ_ULID + 1];
-    char *name;
+    char *name; /* this and `updated` under the hub's lock */
     struct sz_wall created, updated;
     struct sz_engine *engine;
     atomic_uint refs;
@@ -50,7 +51,7 @@ struct sz_fga_store {
 
 struct sz_fga_hub {
     struct sz_fga_clock clock;
-    struct sz_errands *pool, *writer;
+    struct sz_errands *pool, *streams, *writer;
     pthread_mutex_t lock;
     struct sz_fga_store **stores; /* by id, which is by age */
     size_t n_stores, cap_stores;
@@ -84,10 +85,13 @@ int sz_hub_shorten(struct sz_fga_hub *hub) SZ_MUST_CHECK;
 /* Runs fn on the writer's thread and waits for it: not from a loop, nor from the writer. */
 void sz_hub_on_writer(struct sz_fga_hub *hub, void (*fn)(void *arg), void *arg);
 bool sz_hub_in_time(const struct sz_fga_hub *hub, struct sz_mono deadline);
+/* Until when an errand of the pool that begins now may run before it gives way to others. */
+struct sz_mono sz_hub_quantum(const struct sz_fga_hub *hub, const struct sz_errand *e);
 /* The writer's.  A new id, greater than all before it. */
 void sz_hub_new_id(struct sz_fga_hub *hub, char out[SZ_ULID + 1]);
 /* A store that nobody knows yet; one reference. */
 struct sz_fga_store *sz_hub_store_new(struct sz_fga_hub *hub, const char *id, struct sz_slice name, struct sz_wall now);
+void sz_hub_store_rename(struct sz_fga_store *store, struct sz_slice name, struct sz_wall now);
 /* Into the table, which takes the reference; out of it, which gives it to the caller. */
 void sz_hub_store_add(struct sz_fga_store *store);
 void sz_hub_store_remove(struct sz_fga_store *store);
@@ -117,9 +121,10 @@ struct sz_ofga {
     struct sz_slice key_name; /* of the key that was shown */
     struct sz_addr peer;
     struct sz_buf detail; /* what was changed */
-    struct sz_mono deadline;
-    uint64_t steps; /* may be spent here; a call that needs more says SZ_OFGA_LATER */
-    bool on_loop;
+    struct sz_mono deadline, quantum;
+    uint64_t steps;         /* may be spent here */
+    bool yields;            /* a call that needs more says SZ_OFGA_LATER, and begins anew where there is more */
+    struct sz_lines *lines; /* streamed: what goes out before the end; NULL: all of it in `out` */
     struct sz_arena arena;
     struct sz_fga_store *store;
     bool hold; /* the writer's: answered when it is synced */
@@ -133,10 +138,11 @@ enum sz_ofga_step { SZ_OFGA_DONE, SZ_OFGA_LATER };
 typedef enum sz_ofga_step sz_ofga_fn(struct sz_ofga *api);
 
 enum sz_ofga_where {
-    SZ_OFGA_LOOP,
+    SZ_OFGA_LOOP, /* first here, and on the pool when that is long */
     SZ_OFGA_POOL,
+    SZ_OFGA_STREAM, /* on a thread that may wait for its client */
     SZ_OFGA_WRITER
-}; /* LOOP: first here, and on the pool when that is long */
+};
 
 struct sz_ofga_endpoint {
     const char *method, *path; /* {s}: a store's id; {m}: a model's */
@@ -146,7 +152,8 @@ struct sz_ofga_endpoint {
     const char *action; /* of the audit; NULL: it changes nothing */
 };
 
-sz_ofga_fn sz_ofga_health, sz_ofga_create_store, sz_ofga_list_stores, sz_ofga_get_store, sz_ofga_delete_store;
+sz_ofga_fn sz_ofga_health, sz_ofga_create_store, sz_ofga_list_stores, sz_ofga_get_store, sz_ofga_rename_store,
+    sz_ofga_delete_store;
 sz_ofga_fn sz_ofga_write_model, sz_ofga_read_model, sz_ofga_read_models;
 sz_ofga_fn sz_ofga_write, sz_ofga_read, sz_ofga_changes;
 sz_ofga_fn sz_ofga_check, sz_ofga_batch_check, sz_ofga_list_objects, sz_ofga_stream_objects, sz_ofga_list_users,

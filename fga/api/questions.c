@@ -41,7 +41,7 @@ static enum sz_ofga_step check(struct sz_ofga *api, const void *object)
         sz_buf_adds(&api->out, SZ_S("{\"allowed\":false,\"resolution\":\"\"}"));
         break;
     case SZ_ENGINE_BUDGET:
-        return api->on_loop ? SZ_OFGA_LATER : out_of_time(api);
+        return api->yields ? SZ_OFGA_LATER : out_of_time(api);
     default:
         return sz_ofga_fault(api, &fault);
     }
@@ -110,7 +110,7 @@ static void put_error(struct sz_buf *out, int code, struct sz_slice message)
     sz_buf_printf(out, "}}");
 }
 
-/* False: the steps are used up, and this is the loop. */
+/* False: the steps are used up, and there are more elsewhere. */
 static bool put_item(struct sz_ofga *api, const struct sz_program *p, const struct sz_check *c)
 {
     struct sz_fault fault;
@@ -122,7 +122,7 @@ static bool put_item(struct sz_ofga *api, const struct sz_program *p, const stru
         sz_buf_adds(&api->out, SZ_S("{\"allowed\":false}"));
         break;
     case SZ_ENGINE_BUDGET:
-        if (api->on_loop)
+        if (api->yields)
             return false;
         put_error(&api->out, SZ_OFGA_TIMEOUT, SZ_S("Request Deadline Exceeded"));
         break;
@@ -181,23 +181,45 @@ enum sz_ofga_step sz_ofga_batch_check(struct sz_ofga *api)
 
 struct list {
     struct sz_ofga *api;
-    size_t n;
-    bool lines;
+    size_t n, most; /* results; most: 0: no bound */
+    bool lines, untaken;
 };
+
+static void put_name(struct list *l, struct sz_slice name)
+{
+    struct sz_buf *out = &l->api->out;
+    if (l->n > 0)
+        sz_buf_adds(out, SZ_S(","));
+    sz_buf_json(out, name);
+}
+
+static void put_line(struct list *l, struct sz_slice name)
+{
+    struct sz_ofga *api = l->api;
+    sz_buf_adds(&api->out, SZ_S("{\"result\":{\"object\":"));
+    sz_buf_json(&api->out, name);
+    sz_buf_adds(&api->out, SZ_S("}}\n"));
+    if (api->lines == NULL)
+        return;
+    l->untaken = !sz_lines_add(api->lines, sz_buf_slice(&api->out), api->deadline);
+    api->out.n = 0;
+}
 
 static int put_object(void *arg, struct sz_slice name)
 {
     struct list *l = arg;
-    struct sz_buf *out = &l->api->out;
     if (l->lines)
-        sz_buf_adds(out, SZ_S("{\"result\":{\"object\":"));
-    else if (l->n > 0)
-        sz_buf_adds(out, SZ_S(","));
-    sz_buf_json(out, name);
-    if (l->lines)
-        sz_buf_adds(out, SZ_S("}}\n"));
+        put_line(l, name);
+    else
+        put_name(l, name);
     l->n++;
-    return 0;
+    return l->untaken;
+}
+
+/* The steps are used up: elsewhere there are more.  A list that nowhere has time is short, as OpenFGA's is. */
+static bool is_later(const struct list *l, bool cut)
+{
+    return cut && l->api->yields && (l->most == 0 || l->n < l->most);
 }
 
 static bool list_options(struct sz_ofga *api, const void *object, size_t most, struct sz_list_options *o, bool *cut)
@@ -208,6 +230,18 @@ static bool list_options(struct sz_ofga *api, const void *object, size_t most, s
            sz_ofga_json(api, object, "context", &o->context);
 }
 
+/* A stream can say that it is not all, and does. */
+static enum sz_ofga_step end_lines(struct sz_ofga *api, const struct list *l, bool cut)
+{
+    bool bound = cut && l->most > 0 && l->n >= l->most;
+    if (l->untaken)
+        return sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded: the results were not taken in time");
+    if (cut && !bound)
+        return out_of_time(api);
+    api->status = 200;
+    return SZ_OFGA_DONE;
+}
+
 static enum sz_ofga_step list_objects(struct sz_ofga *api, const void *object, bool lines)
 {
     struct list l = {.api = api, .lines = lines};
@@ -215,40 +249,46 @@ static enum sz_ofga_step list_objects(struct sz_ofga *api, const void *object, b
     struct sz_slice type, relation, user;
     struct sz_fault fault;
     bool cut;
+    l.most = !lines ? SZ_LIST_MAX : api->lines == NULL ? SZ_STREAM_MAX : 0;
     if (!sz_ofga_asked_store(api, object))
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !sz_ofga_text(api, object, "type", &type) ||
         !sz_ofga_text(api, object, "relation", &relation) || !sz_ofga_text(api, object, "user", &user) ||
-        !list_options(api, object, lines ? SZ_STREAM_MAX : SZ_LIST_MAX, &o, &cut))
+        !list_options(api, object, l.most, &o, &cut))
         return SZ_OFGA_DONE;
     if (!lines)
         sz_buf_adds(&api->out, SZ_S("{\"objects\":["));
     if (sz_engine_list_objects(api->store->engine, model->program, type, relation, user, &o, put_object, &l, &fault) !=
         0)
         return sz_ofga_fault(api, &fault);
-    if (!lines)
-        sz_buf_adds(&api->out, SZ_S("]}"));
+    if (is_later(&l, cut))
+        return SZ_OFGA_LATER;
+    if (lines)
+        return end_lines(api, &l, cut);
+    sz_buf_adds(&api->out, SZ_S("]}"));
     api->status = 200;
     return SZ_OFGA_DONE;
 }
 
 enum sz_ofga_step sz_ofga_list_objects(struct sz_ofga *api)
 {
+    enum sz_ofga_step step = SZ_OFGA_DONE;
     json_t *object = sz_ofga_object(api);
     if (object != NULL)
-        list_objects(api, object, false);
+        step = list_objects(api, object, false);
     json_decref(object);
-    return SZ_OFGA_DONE;
+    return step;
 }
 
 enum sz_ofga_step sz_ofga_stream_objects(struct sz_ofga *api)
 {
+    enum sz_ofga_step step = SZ_OFGA_DONE;
     json_t *object = sz_ofga_object(api);
     if (object != NULL)
-        list_objects(api, object, true);
+        step = list_objects(api, object, true);
     json_decref(object);
-    return SZ_OFGA_DONE;
+    return step;
 }
 
 /* "user:a", "group:g#member", "user:*" as the API has them. */
@@ -314,7 +354,7 @@ static bool user_filter(struct sz_ofga *api, const void *object, struct sz_slice
 
 static enum sz_ofga_step list_users(struct sz_ofga *api, const void *object)
 {
-    struct list l = {.api = api};
+    struct list l = {.api = api, .most = SZ_LIST_MAX};
     struct sz_list_options o;
     struct sz_slice name, relation, type, of;
     struct sz_fault fault;
@@ -323,12 +363,14 @@ static enum sz_ofga_step list_users(struct sz_ofga *api, const void *object)
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !object_name(api, object, &name) || !sz_ofga_text(api, object, "relation", &relation) ||
-        !user_filter(api, object, &type, &of) || !list_options(api, object, SZ_LIST_MAX, &o, &cut))
+        !user_filter(api, object, &type, &of) || !list_options(api, object, l.most, &o, &cut))
         return SZ_OFGA_DONE;
     sz_buf_adds(&api->out, SZ_S("{\"users\":["));
     if (sz_engine_list_users(api->store->engine, model->program, name, relation, type, of, &o, put_user, &l, &fault) !=
         0)
         return sz_ofga_fault(api, &fault);
+    if (is_later(&l, cut))
+        return SZ_OFGA_LATER;
     sz_buf_adds(&api->out, SZ_S("]}"));
     api->status = 200;
     return SZ_OFGA_DONE;
@@ -336,11 +378,12 @@ static enum sz_ofga_step list_users(struct sz_ofga *api, const void *object)
 
 enum sz_ofga_step sz_ofga_list_users(struct sz_ofga *api)
 {
+    enum sz_ofga_step step = SZ_OFGA_DONE;
     json_t *object = sz_ofga_object(api);
     if (object != NULL)
-        list_users(api, object);
+        step = list_users(api, object);
     json_decref(object);
-    return SZ_OFGA_DONE;
+    return step;
 }
 
 /* ---- expand ---- */

@@ -31,7 +31,7 @@ struct long_check { /* on the pool */
     struct sz_fga_store *store;
     const struct sz_program *program;
     struct sz_check check;
-    struct sz_mono deadline;
+    struct sz_mono deadline, quantum;
     struct sz_arena arena;
     struct sz_authz_answer answer;
 };
@@ -82,34 +82,50 @@ static void fill(struct sz_authz_answer *answer, int result, const struct sz_fau
 }
 
 /* Nothing to ask is no denial either. */
-static void unavailable(struct sz_authz_op *op, const char *why)
+static void unavailable(struct sz_authz_answer *answer, const char *why)
 {
-    memset(&op->answer, 0, sizeof(op->answer));
-    op->answer.source = SZ_AUTHZ_FROM_ENGINE;
-    op->answer.outcome = SZ_AUTHZ_UNAVAILABLE;
-    sz_text_set(&op->answer.message, "%s", why);
+    memset(answer, 0, sizeof(*answer));
+    answer->source = SZ_AUTHZ_FROM_ENGINE;
+    answer->outcome = SZ_AUTHZ_UNAVAILABLE;
+    sz_text_set(&answer->message, "%s", why);
 }
 
 /* ---- on the pool ---- */
 
-static bool has_time(void *arg)
+static bool has_time(struct long_check *c)
 {
-    struct long_check *c = arg;
     return sz_hub_in_time(c->hub, c->deadline) && sz_errand_wanted(&c->errand);
 }
 
-static bool run(struct sz_errand *e)
+static bool may_go_on(void *arg)
+{
+    struct long_check *c = arg;
+    return sz_hub_in_time(c->hub, c->quantum) && has_time(c);
+}
+
+static enum sz_errand_end run(struct sz_errand *e)
 {
     struct long_check *c = SZ_CONTAINER(e, struct long_check, errand);
-    struct sz_patience patience = {has_time, c};
+    struct sz_patience patience = {may_go_on, c};
     struct sz_fault fault = {0};
     uint64_t steps = SZ_PATIENCE_STEPS;
+    c->quantum = sz_hub_quantum(c->hub, e);
     sz_engine_patience(&patience);
     int result =
         has_time(c) ? sz_engine_check(c->store->engine, c->program, &c->check, &steps, &fault) : SZ_ENGINE_BUDGET;
     sz_engine_patience(NULL);
+    if (result == SZ_ENGINE_BUDGET && !e->is_long && has_time(c))
+        return SZ_ERRAND_LONG;
     fill(&c->answer, result, &fault);
-    return true;
+    return SZ_ERRAND_DONE;
+}
+
+static const char too_many[] = "too many long checks are waiting";
+
+static void crowded(struct sz_errand *e)
+{
+    struct long_check *c = SZ_CONTAINER(e, struct long_check, errand);
+    unavailable(&c->answer, too_many);
 }
 
 static void done(struct sz_errand *e)
@@ -153,7 +169,7 @@ static int go_on(struct source *s, struct sz_fga_store *store, const struct sz_p
                  const struct sz_check *check, struct sz_mono deadline, struct sz_authz_op *op)
 {
     struct long_check *c = sz_xcalloc(1, sizeof(*c));
-    c->errand = (struct sz_errand){.run = run, .done = done, .free = free_check, .loop = loop};
+    c->errand = (struct sz_errand){.run = run, .crowded = crowded, .done = done, .free = free_check, .loop = loop};
     c->op = op;
     c->hub = s->hub;
     c->store = store;
@@ -166,7 +182,7 @@ static int go_on(struct source *s, struct sz_fga_store *store, const struct sz_p
         return 0;
     op->impl = NULL;
     free_check(&c->errand);
-    unavailable(op, "too many long checks are waiting");
+    unavailable(&op->answer, too_many);
     return 1;
 }
 
@@ -182,7 +198,7 @@ static int start(struct sz_authz *authz, struct sz_loop *loop, const struct sz_c
     const struct sz_fga_model *model = store != NULL ? model_of(s, store) : NULL;
     if (model == NULL) {
         sz_hub_store_unref(store);
-        unavailable(op, "the store has no model yet");
+        unavailable(&op->answer, "the store has no model yet");
         return 1;
     }
     int result = sz_engine_check(store->engine, model->program, check, &steps, &fault);

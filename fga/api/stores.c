@@ -1,4 +1,4 @@
-/* Stores: made, listed, looked at, deleted. */
+/* Stores: made, listed, looked at, renamed, deleted. */
 #include <ctype.h>
 #include <jansson.h>
 
@@ -21,12 +21,27 @@ static bool name_valid(struct sz_slice name)
 
 static void put_store(struct sz_buf *out, const struct sz_fga_store *store)
 {
+    struct sz_fga_hub *hub = store->hub;
     sz_buf_printf(out, "{\"id\":\"%s\",\"name\":", store->id);
+    pthread_mutex_lock(&hub->lock);
     sz_buf_json(out, sz_cstr(store->name));
+    struct sz_wall updated = store->updated;
+    pthread_mutex_unlock(&hub->lock);
     sz_buf_printf(out, ",\"created_at\":");
     sz_ofga_put_time(out, store->created);
     sz_buf_printf(out, ",\"updated_at\":");
-    sz_ofga_put_time(out, store->updated);
+    sz_ofga_put_time(out, updated);
+}
+
+/* False: answered. */
+static bool read_name(struct sz_ofga *api, const void *object, const char *call, struct sz_slice *name)
+{
+    if (!sz_ofga_text(api, object, "name", name))
+        return false;
+    if (name_valid(*name))
+        return true;
+    sz_ofga_fail(api, 2000, "invalid %sRequest.Name: 3 to 64 letters, digits, blanks or any of .-/^_&@", call);
+    return false;
 }
 
 static enum sz_ofga_step create(struct sz_ofga *api, const void *object)
@@ -34,11 +49,8 @@ static enum sz_ofga_step create(struct sz_ofga *api, const void *object)
     struct sz_fga_hub *hub = api->hub;
     struct sz_slice name;
     char id[SZ_ULID + 1];
-    if (!sz_ofga_text(api, object, "name", &name))
+    if (!read_name(api, object, "CreateStore", &name))
         return SZ_OFGA_DONE;
-    if (!name_valid(name))
-        return sz_ofga_fail(api, 2000,
-                            "invalid CreateStoreRequest.Name: 3 to 64 letters, digits, blanks or any of .-/^_&@");
     if (hub->n_stores >= SZ_STORES_MAX)
         return sz_ofga_fail(api, 2053, "The number of stores exceeds the allowed limit of %d", SZ_STORES_MAX);
     sz_hub_new_id(hub, id);
@@ -70,6 +82,32 @@ enum sz_ofga_step sz_ofga_get_store(struct sz_ofga *api)
     put_store(&api->out, api->store);
     sz_buf_printf(&api->out, ",\"deleted_at\":null}");
     api->status = 200;
+    return SZ_OFGA_DONE;
+}
+
+static enum sz_ofga_step rename_store(struct sz_ofga *api, const void *object)
+{
+    struct sz_slice name;
+    if (!sz_ofga_store(api) || !read_name(api, object, "UpdateStore", &name))
+        return SZ_OFGA_DONE;
+    if (strcmp(api->store->id, SZ_FGA_OWN_STORE) == 0)
+        return sz_ofga_fail(api, 2000, "this store is the gateway's own: its name stays");
+    struct sz_wall now = api->hub->clock.wall();
+    if (sz_durable_rename(api->store, name, now) != 0)
+        return sz_ofga_fail(api, 4000, "the name could not be stored");
+    sz_hub_store_rename(api->store, name, now);
+    put_store(&api->out, api->store);
+    sz_buf_printf(&api->out, "}");
+    api->status = 200;
+    return SZ_OFGA_DONE;
+}
+
+enum sz_ofga_step sz_ofga_rename_store(struct sz_ofga *api)
+{
+    json_t *object = sz_ofga_object(api);
+    if (object != NULL)
+        rename_store(api, object);
+    json_decref(object);
     return SZ_OFGA_DONE;
 }
 

@@ -88,9 +88,16 @@ struct sz_fga_call {                /* all of it may go when the start has retur
     const struct sz_fga_keys *keys; /* NULL: none are needed (a loopback listener) */
 };
 
-/* Embedded in the asker's memory, which lives until on_done ran or the call was cancelled. */
+/* Embedded in the asker's memory, zeroed at first, which lives until on_done ran or the call was cancelled. */
 struct sz_fga_reply {
     void (*on_done)(struct sz_fga_reply *reply);
+    /*
+     * Of a streamed answer, which may have many: `body` has what is there (moved out of the reply by the asker, who
+     * lets its client take it, and then calls sz_fga_api_next).  on_done brings the rest, and may come before the part
+     * was taken.  NULL: all comes with on_done.
+     */
+    void (*on_part)(struct sz_fga_reply *reply);
+    bool begun; /* a part was given: the status has been 200, whatever on_done says */
     unsigned status;
     bool challenge;     /* 401: WWW-Authenticate: Bearer belongs to it */
     struct sz_buf body; /* JSON, or a JSON object a line; the asker's: sz_buf_fini */
@@ -103,6 +110,8 @@ struct sz_fga_reply {
  */
 int sz_fga_api_start(struct sz_fga_hub *hub, struct sz_loop *loop, const struct sz_fga_call *call,
                      struct sz_mono deadline, struct sz_fga_reply *reply) SZ_MUST_CHECK;
+/* After a part was taken, before on_done.  True: `body` has the next one; false: on_part or on_done will come. */
+bool sz_fga_api_next(struct sz_fga_reply *reply);
 /* The loop that started it, before on_done: it will not run, and the body stays empty. */
 void sz_fga_api_cancel(struct sz_fga_reply *reply);
 

@@ -19,7 +19,7 @@ static bool named(const struct sz_raw_fga *raw, const char *name)
 
 static void refuse_others(struct sz_builder *b, const struct sz_raw_fga *raw)
 {
-    static const char *const embedded[] = {"model", "tuples", "listen", "preshared_keys_file"};
+    static const char *const embedded[] = {"model", "tuples", "listen", "tls", "preshared_keys_file"};
     static const char *const remote[] = {
         "api_url",      "store_id", "model_id", "token_file", "client_id", "client_secret_file",
         "token_issuer", "audience", "changes",  "ca_file"}; /* what has a default is in every dump */

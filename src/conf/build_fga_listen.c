@@ -11,6 +11,7 @@ static void listen_on(struct sz_builder *b, const struct sz_node *node, const st
     if (!sz_parse_listen(b->l, at, raw->listen, &v->ip, &v->port))
         return;
     out->listen = v;
+    sz_build_tls(b, &raw->tls, &v->tls);
     for (size_t i = 0; i < b->conf->listeners_n; i++) {
         if (sz_listeners_collide(v, &b->conf->listeners[i]))
             sz_mistake(b->l, at, "'%.*s' is also a listener; give the API a port of its own", SZ_FMT(raw->listen));
@@ -23,6 +24,13 @@ static void listen_on(struct sz_builder *b, const struct sz_node *node, const st
                    "an address that is not loopback needs 'preshared_keys_file': who reaches it could write tuples");
 }
 
+/* Of a listener that is not there. */
+static void refuse_alone(struct sz_builder *b, const struct sz_node *node, const char *name)
+{
+    if (sz_node_get(node, name) != NULL)
+        sz_mistake(b->l, sz_node_key(node, name), "'%s' belongs to 'listen'", name);
+}
+
 void sz_build_fga_listen(struct sz_builder *b)
 {
     const struct sz_raw_fga *raw = &b->raw->fga;
@@ -31,10 +39,12 @@ void sz_build_fga_listen(struct sz_builder *b)
     if (node == NULL || raw->mode != SZ_FGA_EMBEDDED)
         return;
     out->keys = raw->keys.secret;
-    if (raw->listen.p != NULL)
+    if (raw->listen.p != NULL) {
         listen_on(b, node, raw, out);
-    else if (sz_node_get(node, "preshared_keys_file") != NULL)
-        sz_mistake(b->l, sz_node_key(node, "preshared_keys_file"), "'preshared_keys_file' belongs to 'listen'");
+    } else {
+        refuse_alone(b, node, "preshared_keys_file");
+        refuse_alone(b, node, "tls");
+    }
     if (sz_node_get(node, "tuples") != NULL && sz_node_get(node, "model") == NULL)
         sz_mistake(b->l, sz_node_key(node, "tuples"), "'tuples' need the 'model' that they are for");
 }

@@ -44,7 +44,7 @@ static void certificates(struct sz_builder *b, const struct sz_raw_tls *raw, str
     out->certs_n = n;
 }
 
-static void tls(struct sz_builder *b, const struct sz_raw_tls *raw, struct sz_conf_tls *out)
+void sz_build_tls(struct sz_builder *b, const struct sz_raw_tls *raw, struct sz_conf_tls *out)
 {
     const struct sz_node *node = raw->head.node;
     if (node == NULL)
@@ -103,7 +103,7 @@ static void listener(struct sz_builder *b, const struct sz_raw_listener *raw, st
     out->dialect = (enum sz_dialect)raw->dialect;
     out->h2c = raw->protocol == SZ_PROTOCOL_H2C;
     out->proxy_protocol = raw->proxy_protocol;
-    tls(b, &raw->tls, &out->tls);
+    sz_build_tls(b, &raw->tls, &out->tls);
     bool own = sz_node_get(node, "request_body") != NULL;
     out->request_body = own ? raw->request_body : b->raw->limits.out.request_body;
     if (own)

@@ -146,6 +146,7 @@ struct sz_raw_fga {
     struct sz_raw_fga_changes changes;
     struct sz_raw_breaker breaker;
     struct sz_slice listen;
+    struct sz_raw_tls tls;
     struct sz_raw_secret keys;
 };
 struct sz_raw_timeouts {

@@ -1,5 +1,6 @@
 /* What a reload leaves as it was, because only a new process can change it: the rows that say so. */
 #include "conf/dump.h"
+#include "conf/node.h"
 #include "conf/raw.h"
 
 static void compare_field(const char *path, const struct sz_field *f, const void *a, const void *c, struct sz_buf *out)
@@ -13,12 +14,22 @@ static void compare_field(const char *path, const struct sz_field *f, const void
     sz_buf_fini(&tc);
 }
 
+/* An optional object that is in one of them alone: what it says counts, what it leaves out does not. */
+static bool is_said(const struct sz_field *f, const void *a, const void *c)
+{
+    const struct sz_raw_head *heads[] = {a, c};
+    if ((heads[0]->node == NULL) == (heads[1]->node == NULL))
+        return true;
+    return sz_node_get(heads[heads[0]->node == NULL]->node, f->name) != NULL;
+}
+
 static void compare(const char *path, const struct sz_object *object, const void *a, const void *c, struct sz_buf *out)
 {
     for (const struct sz_field *f = object->fields; f->name != NULL; f++) {
         if ((f->flags & SZ_FIELD_RESTART) != 0) {
-            compare_field(path, f, a, c, out);
-        } else if (f->type == SZ_F_OBJECT && (f->flags & SZ_FIELD_OPTIONAL) == 0) {
+            if (is_said(f, a, c))
+                compare_field(path, f, a, c, out);
+        } else if (f->type == SZ_F_OBJECT) {
             struct sz_text below;
             sz_text_set(&below, "%s%s.", path, f->name);
             compare(below.s, f->object, sz_field_at(f, a), sz_field_at(f, c), out);

@@ -439,8 +439,9 @@ static const struct sz_field fga_fields[] = {
         "optional with `listen`, where one can be written"),
     TEXT_OR_FILE("tuples", tuples, 0, "`embedded`: relation tuples, a file, or the YAML itself as a block of lines"),
     TEXT("listen", listen, RESTART, NULL,
-         "`embedded`: `address:port` of the OpenFGA HTTP API over this engine, without TLS; routes then ask its store "
+         "`embedded`: `address:port` of the OpenFGA HTTP API over this engine; routes then ask its store "
          "`00000000000000000000000000`, which `model` and `tuples` are put into"),
+    OBJECT("tls", tls, OPTIONAL | RESTART, tls_object, "TLS 1.2 and 1.3 on `listen`"),
     SECRET("preshared_keys_file", keys, 0,
            "keys of that API, one a line: `read KEY` or `write KEY`, and perhaps a name; not needed on a loopback "
            "address"),

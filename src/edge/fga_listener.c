@@ -1,6 +1,7 @@
 /*
  * One call: the strict head, the key and the body to the API, its answer to the client.  A call that the pool or the
  * writer works on is detached when the client leaves; over HTTP/2 nothing starts inside h2o's callback (rapid reset).
+ * Of a streamed answer the next part is asked for when the client has taken the last.
  */
 #include "edge/fga_listener.h"
 
@@ -20,6 +21,7 @@
 #define DEADLINE SZ_SEC(3)
 
 struct fga_call {
+    h2o_generator_t generator; /* of a streamed answer */
     h2o_req_t *req;
     struct sz_edge_thread *thread;
     struct sz_conn *conn;
@@ -27,7 +29,8 @@ struct fga_call {
     struct sz_mono begun;
     struct sz_fga_call call;
     struct sz_fga_reply reply;
-    bool in_flight, complete;
+    struct sz_buf sending;                     /* the part that the client is taking */
+    bool in_flight, streaming, over, complete; /* over: what is in the reply is the last part */
 };
 
 static void on_dispose(void *arg)
@@ -37,6 +40,7 @@ static void on_dispose(void *arg)
     if (c->in_flight)
         sz_fga_api_cancel(&c->reply);
     sz_buf_fini(&c->reply.body);
+    sz_buf_fini(&c->sending);
     sz_gauge_add(c->thread->index, c->thread->server->series.in_progress, -1);
     c->conn->open--;
     c->conn->since = sz_loop_now(c->thread->loop);
@@ -63,37 +67,95 @@ static struct fga_call *call_new(h2o_req_t *req)
 
 /* ---- the answer ---- */
 
-static void answer(struct fga_call *c)
+struct fields {
+    struct sz_header v[5];
+    struct sz_headers all;
+};
+
+static void begin(struct fga_call *c, struct fields *f)
 {
     struct sz_edge_thread *thread = c->thread;
     struct sz_span took = sz_between(c->begun, sz_mono_read());
     char ms[24];
-    struct sz_header v[5] = {
-        {SZ_S("content-type"), SZ_S("application/json")},
-        {SZ_S("cache-control"), SZ_S("no-store")},
-        {SZ_S("x-content-type-options"), SZ_S("nosniff")},
-    };
-    struct sz_headers headers = {.v = v, .n = 3};
     int n = snprintf(ms, sizeof(ms), "%lld", (long long)(took.us / 1000));
     h2o_iovec_t copy = h2o_strdup(&c->req->pool, ms, (size_t)n);
-    v[headers.n++] = (struct sz_header){SZ_S("fga-query-duration-ms"), sz_iovec(copy)};
+    f->v[0] = (struct sz_header){SZ_S("content-type"), SZ_S("application/json")};
+    f->v[1] = (struct sz_header){SZ_S("cache-control"), SZ_S("no-store")};
+    f->v[2] = (struct sz_header){SZ_S("x-content-type-options"), SZ_S("nosniff")};
+    f->v[3] = (struct sz_header){SZ_S("fga-query-duration-ms"), sz_iovec(copy)};
+    f->all = (struct sz_headers){.v = f->v, .n = 4};
     if (c->reply.challenge)
-        v[headers.n++] = (struct sz_header){SZ_S("www-authenticate"), SZ_S("Bearer realm=\"OpenFGA\"")};
-    c->complete = true;
+        f->v[f->all.n++] = (struct sz_header){SZ_S("www-authenticate"), SZ_S("Bearer realm=\"OpenFGA\"")};
     c->conn->authenticated = c->conn->authenticated || c->reply.status < 400;
-    if (c->req->version < 0x200)
-        c->conn->answered = sz_loop_now(thread->loop);
     if (sz_server_draining(thread->server))
         c->req->http1_is_persistent = 0;
     sz_observe(thread->index, thread->server->series.fga_duration, took);
-    sz_respond(c->req, c->reply.status, &headers, sz_buf_slice(&c->reply.body)); /* the body goes with the request */
+}
+
+/* From now on the client is waited for. */
+static void sending(struct fga_call *c)
+{
+    if (c->req->version < 0x200)
+        c->conn->answered = sz_loop_now(c->thread->loop);
+}
+
+static void answer(struct fga_call *c)
+{
+    struct fields f;
+    begin(c, &f);
+    c->complete = true;
+    sending(c);
+    sz_respond(c->req, c->reply.status, &f.all, sz_buf_slice(&c->reply.body)); /* the body goes with the request */
+}
+
+/* ---- in parts ---- */
+
+static void send_part(struct fga_call *c)
+{
+    sz_buf_fini(&c->sending);
+    c->sending = c->reply.body;
+    c->reply.body = (struct sz_buf){0};
+    c->complete = c->over;
+    sending(c);
+    h2o_iovec_t part = h2o_iovec_init(c->sending.p, c->sending.n);
+    h2o_send(c->req, &part, c->sending.n > 0 ? 1 : 0, c->over ? H2O_SEND_STATE_FINAL : H2O_SEND_STATE_IN_PROGRESS);
+}
+
+static void on_proceed(h2o_generator_t *generator, h2o_req_t *req)
+{
+    struct fga_call *c = SZ_CONTAINER(generator, struct fga_call, generator);
+    (void)req;
+    c->conn->answered.us = 0;
+    sz_buf_fini(&c->sending);
+    if (c->over || sz_fga_api_next(&c->reply))
+        send_part(c);
+}
+
+static void on_part(struct sz_fga_reply *reply)
+{
+    struct fga_call *c = SZ_CONTAINER(reply, struct fga_call, reply);
+    struct fields f;
+    if (!c->streaming) {
+        c->streaming = true;
+        begin(c, &f);
+        c->generator.proceed = on_proceed;
+        c->req->res.status = 200;
+        c->req->res.reason = "OK";
+        sz_respond_headers(c->req, &f.all);
+        h2o_start_response(c->req, &c->generator);
+    }
+    send_part(c);
 }
 
 static void on_reply(struct sz_fga_reply *reply)
 {
     struct fga_call *c = SZ_CONTAINER(reply, struct fga_call, reply);
     c->in_flight = false;
-    answer(c);
+    c->over = true;
+    if (!c->streaming)
+        answer(c);
+    else if (c->sending.n == 0) /* else when that has been taken */
+        send_part(c);
 }
 
 static void start(struct fga_call *c)
@@ -102,6 +164,7 @@ static void start(struct fga_call *c)
     c->call.peer = c->conn->peer;
     c->call.keys = sz_worker_snapshot(&thread->worker)->fga_keys;
     c->reply.on_done = on_reply;
+    c->reply.on_part = on_part;
     c->in_flight =
         sz_fga_api_start(thread->server->fga, thread->loop, &c->call, sz_after(c->begun, DEADLINE), &c->reply) == 0;
     if (!c->in_flight)
@@ -154,15 +217,19 @@ static bool is_loopback_name(struct sz_slice authority)
 
 /*
  * Without keys a loopback address is all that guards the stores, and a page in a browser on this machine can reach it,
- * by its own name too (DNS rebinding).
+ * by its own name too (DNS rebinding).  A reload can take the keys away while the listener stays bound where it was.
  */
 static unsigned judge(const struct fga_call *c, struct sz_slice authority, const struct seen *seen, const char **why)
 {
+    const struct sz_conf_listener *listener = c->conn->listener->conf;
     *why = "more than one Authorization field"; /* one too many to know who asks */
     if (seen->authorizations > 1)
         return 400;
     if (sz_worker_snapshot(&c->thread->worker)->fga_keys != NULL)
         return 0;
+    *why = "without fga.preshared_keys_file only loopback may ask";
+    if (!sz_addr_is_loopback(listener->ip) || !sz_addr_is_loopback(c->conn->peer))
+        return 403;
     *why = "without fga.preshared_keys_file requests of web pages are refused";
     if (seen->page)
         return 403;

@@ -65,11 +65,18 @@ static bool build_listener(struct sz_tls_set *set, size_t at, const struct sz_co
     return true;
 }
 
+/* All that may speak TLS: the listeners, then the OpenFGA API's.  NULL: no more. */
+static const struct sz_conf_listener *listener_at(const struct sz_conf *conf, size_t i)
+{
+    return i < conf->listeners_n ? &conf->listeners[i] : i == conf->listeners_n ? conf->fga.listen : NULL;
+}
+
 static const struct sz_conf_listener *now_called(const struct sz_conf *conf, const struct sz_conf_listener *boot)
 {
-    for (size_t i = 0; i < conf->listeners_n; i++) {
-        if (sz_eq(conf->listeners[i].address, boot->address) && conf->listeners[i].tls.on)
-            return &conf->listeners[i];
+    const struct sz_conf_listener *one;
+    for (size_t i = 0; (one = listener_at(conf, i)) != NULL; i++) {
+        if (sz_eq(one->address, boot->address) && one->tls.on)
+            return one;
     }
     return boot;
 }
@@ -84,11 +91,12 @@ static struct sz_tls_set *set_new(size_t n)
 
 bool sz_tls_check(const struct sz_conf *conf, struct sz_mistakes *m)
 {
-    struct sz_tls_set *set = set_new(conf->listeners_n);
+    struct sz_tls_set *set = set_new(conf->listeners_n + 1);
+    const struct sz_conf_listener *one;
     bool ok = true;
-    for (size_t i = 0; i < conf->listeners_n; i++) {
-        if (conf->listeners[i].tls.on)
-            ok = build_listener(set, i, conf, &conf->listeners[i], m) && ok;
+    for (size_t i = 0; (one = listener_at(conf, i)) != NULL; i++) {
+        if (one->tls.on)
+            ok = build_listener(set, i, conf, one, m) && ok;
     }
     sz_tls_set_unref(set);
     return ok;
@@ -194,8 +202,9 @@ void sz_tls_collect(void *arg, struct sz_buf *out)
 
 bool sz_tls_wants_watch(const struct sz_conf *conf)
 {
-    for (size_t i = 0; i < conf->listeners_n; i++) {
-        if (conf->listeners[i].tls.watch)
+    const struct sz_conf_listener *one;
+    for (size_t i = 0; (one = listener_at(conf, i)) != NULL; i++) {
+        if (one->tls.watch)
             return true;
     }
     return false;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "fake/certs.h"
 #include "integration/harness.h"
 
 #define OWN "00000000000000000000000000"
@@ -115,7 +116,14 @@ static const struct row calls_about_stores[] = {
     /* what is no call */
     {"GET", "/", NULL, 404, "undefined_endpoint"},
     {"GET", "/stores/", NULL, 400, "validation_error"},
-    {"PATCH", "/stores/{s}", "{}", 404, "unimplemented"},
+    {"PUT", "/stores/{s}", "{}", 404, "unimplemented"},
+    {"PATCH", "/stores/{s}", "{}", 400, "validation_error"},
+    {"PATCH", "/stores/{s}", "{\"name\":\"semi;colon\"}", 400, "validation_error"},
+    {"PATCH", "/stores/" OWN, "{\"name\":\"another\"}", 400, "the gateway's own"},
+    {"PATCH", "/stores/01ARZ3NDEKTSV4RRFFQ69G5FAV", "{\"name\":\"another\"}", 404, "store_id_not_found"},
+    {"PATCH", "/stores/{s}", "{\"name\":\"renamed\"}", 200, "\"name\":\"renamed\""},
+    {"GET", "/stores?name=renamed", NULL, 200, "\"name\":\"renamed\""},
+    {"PATCH", "/stores/{s}", "{\"name\":\"test store\"}", 200, "\"name\":\"test store\""},
     {"POST", "/stores/{s}/check/x", "{}", 404, "undefined_endpoint"},
     {"GET", "/stores/{s}/check", NULL, 404, "unimplemented"},
     {"GET", "/healthz", NULL, 200, "SERVING"},
@@ -240,6 +248,7 @@ Test(fga_api, a_key_reads_or_writes, .fini = teardown, .timeout = 60)
         {"POST", "/stores/{s}/check", "{\"tuple_key\":" TUPLE("user:a") "}", 200, "false"},
         {"POST", "/stores", "{\"name\":\"mine\"}", 403, "forbidden"},
         {"DELETE", "/stores/{s}", NULL, 403, "forbidden"},
+        {"PATCH", "/stores/{s}", "{\"name\":\"mine\"}", 403, "forbidden"},
         {"POST", "/stores/{s}/write", "{\"writes\":" KEYS(TUPLE("user:a")) "}", 403, "forbidden"},
         {"POST", "/stores/{s}/authorization-models", MODEL, 403, "forbidden"},
         {"PUT", "/stores/{s}/assertions/{m}", "{\"assertions\":[]}", 403, "forbidden"},
@@ -285,6 +294,10 @@ Test(fga_api, what_would_be_open_to_everybody_does_not_start, .fini = scratch_re
     expect_refused("{listen: \"127.0.0.1:1\"}", "also a listener");
     expect_refused("{model: \"model\\n  schema 1.1\\ntype user\\n\", preshared_keys_file: /etc/hostname}",
                    "belongs to 'listen'");
+    expect_refused("{model: \"model\\n  schema 1.1\\ntype user\\n\", tls: {certificate: a, key: b}}",
+                   "belongs to 'listen'");
+    expect_refused("{listen: \"127.0.0.1:2\", tls: {certificate: a}}", "needs both 'certificate' and 'key'");
+    expect_refused("{listen: \"127.0.0.1:2\", tls: {certificate: /etc/hostname, key: /etc/hostname}}", "tls: ");
     expect_refused("{mode: embedded}", "or 'listen', where one can");
     snprintf(keyed, sizeof(keyed), "{listen: \"0.0.0.0:8080\", preshared_keys_file: \"%s\"}",
              scratch_write("k1", SZ_S("write short\n")));
@@ -295,6 +308,49 @@ Test(fga_api, what_would_be_open_to_everybody_does_not_start, .fini = scratch_re
     snprintf(keyed, sizeof(keyed), "{listen: \"0.0.0.0:8080\", preshared_keys_file: \"%s\"}",
              scratch_write("k3", SZ_S("0123456789abcdefgh\n")));
     expect_refused(keyed, "begins with neither 'read' nor 'write'");
+}
+
+#define ANYWHERE                      \
+    "fga:\n"                          \
+    "  listen: \"0.0.0.0:{port2}\"\n" \
+    "  preshared_keys_file: \"{dir}/keys\"\n"
+
+/* The listener stays where it is until a restart; who had no key before has none now. */
+Test(fga_api, a_reload_that_takes_the_keys_away_opens_nothing, .fini = teardown, .timeout = 60)
+{
+    struct http1_response r = {0};
+    scratch_write("keys", SZ_S("write " WRITER "\n"));
+    cr_assert(gateway_start(&g, HEAD ANYWHERE PUBLIC, 9));
+    cr_expect_eq(ask(NULL, "GET", "/stores", NULL, &r), 401);
+    gateway_rewrite(&g, HEAD OPEN PUBLIC);
+    cr_assert(gateway_reload(&g));
+    cr_expect_eq(ask(NULL, "GET", "/stores", NULL, &r), 403);
+    cr_expect_eq(ask(NULL, "POST", "/stores", "{\"name\":\"mine\"}", &r), 403);
+    cr_expect(gateway_logged(&g, "'fga.listen' changed"));
+    http1_response_fini(&r);
+}
+
+Test(fga_api, speaks_tls_with_the_keys_of_any_listener, .fini = teardown, .timeout = 60)
+{
+    struct http1_response r = {0};
+    struct http1 c;
+    static struct cert ca, leaf;
+    cert_ca(&ca, "ca");
+    cert_leaf(&leaf, "fga.example", &ca, "DNS:fga.example", 90);
+    scratch_write("keys", SZ_S("write " WRITER "\n"));
+    cr_assert(gateway_start(&g,
+                            HEAD KEYED "  tls: {certificate: \"{dir}/fga.example.pem\", key: "
+                                       "\"{dir}/fga.example.key\", watch: true}\n" PUBLIC,
+                            9));
+    cr_assert(http1_open_tls(&c, g.port2, &(struct wire_tls){.ca = ca.file, .name = "fga.example"}));
+    for (int i = 0; i < 2; i++) {
+        http1_printf(&c, "GET /stores HTTP/1.1\r\nHost: fga.example\r\nAuthorization: Bearer " WRITER "\r\n\r\n");
+        cr_expect_eq(http1_read(&c, "GET", SZ_SEC(10), &r), 0);
+        cr_expect_eq(r.status, 200);
+    }
+    http1_close(&c);
+    cr_expect_eq(ask(WRITER, "GET", "/stores", NULL, &r), 0, "no word without TLS");
+    http1_response_fini(&r);
 }
 
 #define ROUTES                                                                                           \
@@ -524,6 +580,110 @@ Test(fga_api, import_and_export_carry_a_store_over, .fini = scratch_remove, .tim
     const char *unknown[] = {SZ_BINARY, "fga", "export", "--state-dir", from, "--store", "01ARZ3NDEKTSV4RRFFQ69G5FAV",
                              NULL};
     free(command(1, unknown));
+}
+
+/* ---- streams ---- */
+
+enum { STREAMED = 60000 };
+
+#define MANY                            \
+    "fga:\n"                            \
+    "  listen: \"127.0.0.1:{port2}\"\n" \
+    "  model: |\n"                      \
+    "    model\n"                       \
+    "      schema 1.1\n"                \
+    "    type user\n"                   \
+    "    type doc\n"                    \
+    "      relations\n"                 \
+    "        define viewer: [user]\n"   \
+    "  tuples: \"{dir}/many.jsonl\"\n"
+
+/* More than the sockets between us hold: some twelve megabytes of answer. */
+static void write_many(void)
+{
+    struct sz_buf text = {0};
+    char pad[181];
+    memset(pad, 'x', 180);
+    pad[180] = '\0';
+    for (int i = 0; i < STREAMED; i++)
+        sz_buf_printf(&text, "{\"object\":\"doc:%d-%s\",\"relation\":\"viewer\",\"user\":\"user:a\"}\n", i, pad);
+    scratch_write("many.jsonl", sz_buf_slice(&text));
+    sz_buf_fini(&text);
+}
+
+static void send_stream_call(struct http1 *c)
+{
+    static const char body[] = "{\"type\":\"doc\",\"relation\":\"viewer\",\"user\":\"user:a\"}";
+    cr_assert(http1_open(c, g.port2));
+    cr_assert(http1_printf(c,
+                           "POST /stores/" OWN "/streamed-list-objects HTTP/1.1\r\nHost: localhost\r\n"
+                           "Content-Length: %zu\r\n\r\n%s",
+                           sizeof(body) - 1, body));
+}
+
+static size_t count_lines(struct sz_slice body)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < body.n; i++)
+        n += body.p[i] == '\n';
+    return n;
+}
+
+Test(fga_api, a_stream_goes_out_as_it_is_found, .fini = teardown, .timeout = 120)
+{
+    struct http1_response r = {0};
+    struct http1 c;
+    write_many();
+    cr_assert(gateway_start(&g, HEAD MANY PUBLIC, 9));
+    for (int i = 0; i < 2; i++) { /* and its connection is good for another */
+        if (i == 0)
+            send_stream_call(&c);
+        else
+            http1_printf(&c, "GET /stores HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        cr_assert_eq(http1_read(&c, "POST", SZ_SEC(30), &r), 0);
+        cr_expect_eq(r.status, 200);
+        if (i == 0) {
+            cr_expect_eq(count_lines(sz_buf_slice(&r.body)), STREAMED);
+            cr_expect(strstr(r.body.p, "\"error\"") == NULL);
+        }
+    }
+    http1_close(&c);
+    cr_expect_eq(ask(NULL, "POST", "/stores/" OWN "/streamed-list-objects", "{\"type\":\"cat\"}", &r), 400);
+    cr_expect(strncmp(r.body.p, "{\"error\":{\"code\":3,", 19) == 0, "%s", r.body.p);
+    http1_response_fini(&r);
+}
+
+/* Nobody waits for whoever does not read: the stream ends with a word, others go on, and what was not read is not kept.
+ */
+Test(fga_api, a_stream_that_is_not_taken_ends_and_says_so, .fini = teardown, .timeout = 120)
+{
+    struct http1_response r = {0};
+    struct http1 c[6];
+    write_many();
+    cr_assert(gateway_start(&g, HEAD MANY PUBLIC, 9));
+    for (size_t i = 0; i < SZ_COUNT(c); i++)
+        send_stream_call(&c[i]);
+    struct sz_mono begun = sz_mono_read();
+    while (sz_between(begun, sz_mono_read()).us < 4000000) {
+        cr_expect_eq(ask(NULL, "POST", "/stores/" OWN "/list-objects",
+                         "{\"type\":\"doc\",\"relation\":\"viewer\",\"user\":\"user:a\"}", &r),
+                     200);
+        usleep(20000);
+    }
+    for (size_t i = 0; i < SZ_COUNT(c); i++) {
+        if (i % 2 == 1) { /* some leave in the middle */
+            http1_close(&c[i]);
+            continue;
+        }
+        cr_expect_eq(http1_read(&c[i], "POST", SZ_SEC(30), &r), 0);
+        struct sz_slice body = sz_buf_slice(&r.body);
+        cr_expect(r.status == 200 || r.status == 500, "%d", r.status);
+        cr_expect_lt(count_lines(body), STREAMED);
+        cr_expect(body.n > 0 && strstr(body.p + (body.n > 300 ? body.n - 300 : 0), "{\"error\":{\"code\":13,") != NULL,
+                  "%s", body.p + (body.n > 300 ? body.n - 300 : 0));
+        http1_close(&c[i]);
+    }
+    http1_response_fini(&r);
 }
 
 /* ---- checks that take long ---- */

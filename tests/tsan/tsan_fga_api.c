@@ -1,6 +1,6 @@
 /*
  * The OpenFGA API's hub from several loops at once: checks on the loops, lists on the pool, writes and deleted stores
- * on the writer, and clients that leave in the middle of any of them.
+ * on the writer, streams that are taken part by part, and clients that leave in the middle of any of them.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -11,12 +11,12 @@
 #include "subzero/crypto.h"
 #include "subzero/fga_api.h"
 
-enum { LOOPS = 3, CALLS = 600 };
+enum { LOOPS = 3, CALLS = 600, DOCS = 3000 };
 
 #define OWN "/stores/" SZ_FGA_OWN_STORE
 
 static struct sz_fga_hub *hub;
-static atomic_ulong answered, cancelled, failed;
+static atomic_ulong answered, cancelled, failed, parts;
 
 static const struct {
     const char *method, *target, *body;
@@ -37,6 +37,7 @@ static const struct {
      "\"viewer\":{\"this\":{}}},\"metadata\":{\"relations\":{\"viewer\":{\"directly_related_user_types\":[{\"type\":"
      "\"user\"}]}}}}]}"},
     {"POST", OWN "/read", "{}"},
+    {"POST", OWN "/streamed-list-objects", "{\"type\":\"doc\",\"relation\":\"viewer\",\"user\":\"user:all\"}"},
 };
 
 struct client {
@@ -65,6 +66,14 @@ static void on_done(struct sz_fga_reply *reply)
     go_on(c);
 }
 
+static void on_part(struct sz_fga_reply *reply)
+{
+    do {
+        atomic_fetch_add(&parts, 1);
+        sz_buf_fini(&reply->body);
+    } while (sz_fga_api_next(reply));
+}
+
 static void on_leave(struct sz_timer *timer)
 {
     struct client *c = SZ_CONTAINER(timer, struct client, leave);
@@ -89,7 +98,7 @@ static void on_next(struct sz_timer *timer)
         call = (struct sz_fga_call){.method = SZ_S("DELETE"), .target = sz_cstr(c->gone), .authorization = SZ_NONE};
         c->gone[0] = '\0';
     }
-    c->reply = (struct sz_fga_reply){.on_done = on_done};
+    c->reply = (struct sz_fga_reply){.on_done = on_done, .on_part = on_part};
     struct sz_mono now = sz_loop_now(c->loop);
     if (sz_fga_api_start(hub, c->loop, &call, sz_after(now, SZ_SEC(20)), &c->reply) != 0)
         on_done(&c->reply);
@@ -115,22 +124,27 @@ int main(void)
     sz_crypto_init();
     hub = sz_fga_hub_new(&(struct sz_fga_clock){sz_mono_read, sz_wall_read});
     struct sz_text why;
+    struct sz_buf tuples = {0};
+    sz_buf_printf(&tuples, "- {user: \"user:a\", relation: viewer, object: \"doc:1\"}\n");
+    for (int i = 0; i < DOCS; i++)
+        sz_buf_printf(&tuples, "- {user: \"user:all\", relation: viewer, object: \"doc:of-all-%d\"}\n", i);
     const struct sz_conf_fga conf = {
         .on = true,
         .model_text = SZ_S("model\n  schema 1.1\ntype user\ntype doc\n  relations\n    define viewer: [user]\n"),
-        .tuples_text = SZ_S("- {user: \"user:a\", relation: viewer, object: \"doc:1\"}\n")};
+        .tuples_text = sz_buf_slice(&tuples)};
     struct sz_fga_seed *seed = sz_fga_seed_read(&conf, &why);
     if (seed == NULL || sz_fga_seed_apply(seed, hub, &why) != 0) {
         fprintf(stderr, "%s\n", why.s);
         return 1;
     }
     sz_fga_seed_free(&seed);
+    sz_buf_fini(&tuples);
     for (size_t i = 0; i < LOOPS; i++)
         if (pthread_create(&threads[i], NULL, run, (void *)i) != 0)
             return 1;
     for (size_t i = 0; i < LOOPS; i++)
         pthread_join(threads[i], NULL);
     sz_fga_hub_free(&hub);
-    printf("%lu answered, %lu left, %lu failed\n", answered, cancelled, failed);
-    return failed != 0 || cancelled == 0 || answered < LOOPS * CALLS / 2;
+    printf("%lu answered, %lu left, %lu failed, %lu parts\n", answered, cancelled, failed, parts);
+    return failed != 0 || cancelled == 0 || parts == 0 || answered < LOOPS * CALLS / 2;
 }

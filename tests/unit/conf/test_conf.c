@@ -359,10 +359,18 @@ Test(conf, restart_needed)
         {"user: nobody\n", "'user' changed\n"},
         {"admin: {address: 127.0.0.1:9901}\n", "'admin' changed\n"},
         {"cache: {l1: {capacity: 9, ttl: 1s}}\n", "'cache.l1.capacity' changed\n"},
+        /* An object that was not there before: what it says that only a start can do, and nothing else. */
+        {"fga: {model: \"model\\n  schema 1.1\\n\"}\n", ""},
+        {"fga: {listen: \"127.0.0.1:9\"}\n", "'fga.listen' changed\n"},
+        {"fga: {listen: \"127.0.0.1:9\", tls: {certificate: cert.pem, key: key.pem}}\n",
+         "'fga.listen' changed\n'fga.tls' changed\n"},
+        {"threat: {mode: enforce}\n", ""},
     };
     for (size_t i = 0; i < SZ_COUNT(cases); i++) {
         struct conf_try a, b;
         struct sz_buf out = {0};
+        conf_write("cert.pem", "x", 0644);
+        conf_write("key.pem", "x", 0600);
         load_with(&a, "");
         load_with(&b, cases[i].extra);
         sz_conf_restart_needed(a.conf, b.conf, &out);

@@ -138,6 +138,8 @@ Test(fga_stores, what_was_written_is_there_after_a_restart_and_after_shortening)
         cr_assert(change(hub, id, "writes", i, i % 2 == 0 ? "" : CONDITION));
     for (int i = 0; i < 20; i++)
         cr_assert(change(hub, id, "deletes", i, ""));
+    snprintf(target, sizeof(target), "/stores/%s", id);
+    cr_assert(did(hub, "PATCH", target, "{\"name\":\"another name\"}", 200));
     snprintf(target, sizeof(target), "/stores/%s", gone);
     cr_assert(did(hub, "DELETE", target, "", 204));
     char *before = changes_of(hub, id);
@@ -150,6 +152,9 @@ Test(fga_stores, what_was_written_is_there_after_a_restart_and_after_shortening)
         for (int i = 0; i < 40; i++)
             cr_expect_eq(allowed(hub, id, i), i >= 20, "round %d, user %d", round, i);
         cr_expect(did(hub, "GET", target, "", 404));
+        struct sz_fga_store *store = sz_hub_store(hub, sz_cstr(id));
+        cr_expect_str_eq(store->name, "another name", "round %d", round);
+        sz_hub_store_unref(store);
         char *after = changes_of(hub, id);
         cr_expect_str_eq(after, before, "round %d", round);
         free(after);
