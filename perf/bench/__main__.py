@@ -6,7 +6,7 @@ import sys
 import tempfile
 import time
 
-from perf.bench import conditions, judge, publish, servers, smoke, stats, store
+from perf.bench import compare, conditions, judge, publish, servers, smoke, stats, store
 from perf.bench.cells import ALL
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -112,18 +112,56 @@ def published(check):
     return 0
 
 
+def compared(names, options):
+    """compare A B: sides are folders with a build, commits, or two kept results."""
+    if len(names) != 2:
+        say("script/bench compare A B: two commits, two folders with a build, or two files of perf/results")
+        return 2
+    try:
+        if all(name.endswith(".json") for name in names):
+            return results_compared(names)
+        sides = [compare.Side(ROOT, name, say) for name in names]
+        with tempfile.TemporaryDirectory(prefix="subzero-bench.") as scratch:
+            os.chmod(scratch, 0o755)
+            bench = servers.Bench(ROOT, BUILD, scratch, say)
+            result = compare.run(ROOT, sides, bench, options.workload, options, say)
+    except compare.Refused as why:
+        say(f"refused: {why}")
+        return 1
+    result["time"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    say(f"kept: {os.path.relpath(store.save(result), ROOT)}{' (a dirty tree: a candidate, never published)' if result['build']['dirty'] else ''}")
+    return 0
+
+
+def results_compared(names):
+    results = [store.read(name) for name in names]
+    compare.same_conditions({name: result["conditions"] for name, result in zip(names, results)})
+    for key in sorted(set(results[0]["figures"]) & set(results[1]["figures"])):
+        a, b = (result["figures"][key] for result in results)
+        if a and b:
+            apart = a["max"] < b["min"] or b["max"] < a["min"]
+            say(f"{key:32} {stats.human(a['median']):>10} {stats.human(b['median']):>10}  {'apart' if apart else 'within noise'}")
+    return 0
+
+
 def main(argv):
     parser = argparse.ArgumentParser(prog="script/bench", description="Runs benchmarks and judges their results.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, 'all', 'list', 'smoke' (what CI runs), or 'publish' (renders the docs)")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a benchmark, 'all', 'list', 'smoke' (what CI runs), 'publish' (renders the docs), or 'compare A B'")
     parser.add_argument("--table", action="store_true", help="bars and verdicts from the latest results; exit 1 when one is missed")
     parser.add_argument("--candidates", action="store_true", help="with --table: the results of dirty trees instead")
     parser.add_argument("--pairs", type=int, default=7, help="good pairs wanted (at least 5 for a verdict that counts)")
-    parser.add_argument("--seconds", type=int, default=3, help="length of one side's run")
+    parser.add_argument("--seconds", type=int, help="length of one side's run (3; of an attempt of compare 1)")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--smoke", action="store_true", help="once through and short, held by CI's wide guards; keeps nothing")
     parser.add_argument("--check", action="store_true", help="with publish: changes nothing, exit 1 when the docs differ")
     parser.add_argument("--profile", action="store_true", help="afterwards, where the gateway's CPU time goes (P1, P2)")
+    parser.add_argument("--attempts", type=int, default=compare.ATTEMPTS, help="with compare: attempts a side, 25 at least")
+    parser.add_argument("--workload", choices=list(compare.WORKLOADS), default="hit", help="with compare: L1 hits, or nothing cached and everything asked")
     options = parser.parse_args(argv)
+    if options.names[:1] == ["compare"]:
+        options.seconds = options.seconds or 1
+        return compared(options.names[1:], options)
+    options.seconds = options.seconds or 3
     if options.table:
         return 0 if table(os.path.join(store.RESULTS, store.CANDIDATE) if options.candidates else store.RESULTS) else 1
     if not options.names or options.names == ["list"]:

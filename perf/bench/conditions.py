@@ -11,6 +11,7 @@ import subprocess
 
 LIBRARIES = ["libh2o-evloop", "openssl", "libsodium", "jansson", "yaml-0.1", "libjwt"]
 TOOLS = {"gcc": ["gcc", "--version"], "wrk": ["wrk", "-v"], "nginx": ["nginx", "-v"], "cmake": ["cmake", "--version"]}
+PEERS = {"haproxy": ["haproxy", "-v"], "redis": ["redis-server", "--version"], "locust": ["dpkg-query", "-W", "python3-locust"]}
 
 
 def first_line(argv):
@@ -35,6 +36,17 @@ def memory_gib():
     return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30)
 
 
+def peers():
+    """Versions of those on the other side; of the Go programs the hash of their pinned module (script/peers)."""
+    out = {name: first_line(argv) for name, argv in PEERS.items()}
+    folder = os.environ.get("SUBZERO_PEERS", os.path.expanduser("~/.cache/subzero/peers"))
+    for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
+        if entry.endswith(".stamp"):
+            with open(os.path.join(folder, entry), encoding="ascii") as f:
+                out[entry.removesuffix(".stamp")] = f.read().strip()
+    return out
+
+
 def cmake_cache(folder):
     wanted = ("CMAKE_BUILD_TYPE", "CMAKE_C_FLAGS", "CMAKE_C_FLAGS_RELEASE", "SZ_LTO")
     out = {}
@@ -55,6 +67,7 @@ def conditions(build_folder, workload, configuration):
                     "architecture": platform.machine(), "kernel": platform.release()},
         "toolchain": dict({name: first_line(argv) for name, argv in TOOLS.items()}, **cmake_cache(build_folder)),
         "libraries": {name: first_line(["pkg-config", "--modversion", name]) for name in LIBRARIES},
+        "peers": peers(),
         "workload": workload,
         "configuration": configuration,
     }

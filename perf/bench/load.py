@@ -60,7 +60,7 @@ def measure(server, requests_file, seconds, connections):
     n = run["requests"]
     return {"requests": n, "seconds": run["seconds"], "rps": n / run["seconds"] if run["seconds"] else 0,
             "cpu_us": used / 1000 / n if n else 0, "p50_us": run["p50_us"], "p95_us": stats.enough(run["p95_us"], 95, n),
-            "p99_us": stats.enough(run["p99_us"], 99, n), "max_us": run["max_us"], "errors": run["errors"]}
+            "p99_us": stats.enough(run["p99_us"], 99, n), "max_us": run["max_us"], "bytes": run.get("bytes", 0), "errors": run["errors"]}
 
 
 def profile(server, requests_file, seconds, connections, scratch, say):
@@ -84,23 +84,25 @@ def failed(pair):
 
 
 def pairs(servers, requests_file, options, bench):
-    """Interleaved runs of all sides until enough pairs are good, at most twice as many; (good, bad)."""
+    """Interleaved runs of all sides until enough pairs are good, at most twice as many; (good, bad).  requests_file: one for
+    all, or one for each by its name."""
     wanted, seconds, connections, say = options.pairs, options.seconds, options.connections, bench.say
-    for server in servers.values():
-        measure(server, requests_file, 1, connections)
+    files = requests_file if isinstance(requests_file, dict) else dict.fromkeys(servers, requests_file)
+    for name, server in servers.items():
+        measure(server, files[name], 1, connections)
     good, bad = [], []
     names = list(servers)
     turn = 0
     while len(good) < wanted and turn < 2 * wanted:
         pair = {}
         for name in stats.order(names, turn):
-            pair[name] = measure(servers[name], requests_file, seconds, connections)
+            pair[name] = measure(servers[name], files[name], seconds, connections)
         turn += 1
         (bad if failed(pair) else good).append(pair)
         say("  pair %d%s: " % (turn, " FAILED" if failed(pair) else "") +
             "  ".join(f"{name} {pair[name]['cpu_us']:.2f} us, {pair[name]['rps']:,.0f}/s" for name in names))
     if options.profile:
-        profile(servers["subzero"], requests_file, max(seconds, 3), connections, bench.scratch, say)
+        profile(servers["subzero"], files["subzero"], max(seconds, 3), connections, bench.scratch, say)
     return good, bad
 
 

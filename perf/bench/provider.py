@@ -28,6 +28,11 @@ class Provider(procs.Server):
     def slow(self, milliseconds):
         self.control("script", {"endpoint": "introspect", "latency_ms": milliseconds})
 
+    def wobbly(self, least_ms, most_ms, one_in):
+        """Answers take anything between the two; one in so many is a 503."""
+        self.control("script", {"endpoint": "introspect", "fault": "status" if one_in else "well", "status": 503,
+                                "latency_ms": least_ms, "latency_to_ms": most_ms, "one_in": one_in})
+
     def token(self, subject):
         return self.control("token", {"format": "opaque", "sub": subject, "ttl": 3600})["token"]
 

@@ -38,3 +38,11 @@ def latest(folder=RESULTS):
             result = json.load(f)
         out[result["benchmark"]] = dict(result, file=os.path.basename(path))
     return out
+
+
+def read(path):
+    """A result by its path, or by its name in the folder of results."""
+    if not os.path.exists(path):
+        path = os.path.join(RESULTS, path)
+    with open(path, encoding="utf-8") as f:
+        return json.load(f)

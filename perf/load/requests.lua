@@ -21,8 +21,8 @@ end
 function done(summary, latency)
   local e = summary.errors
   io.write(string.format(
-    '\nBENCH {"requests":%d,"seconds":%.6f,"p50_us":%d,"p95_us":%d,"p99_us":%d,"max_us":%d,' ..
+    '\nBENCH {"requests":%d,"bytes":%d,"seconds":%.6f,"p50_us":%d,"p95_us":%d,"p99_us":%d,"max_us":%d,' ..
     '"errors":{"connect":%d,"read":%d,"write":%d,"status":%d,"timeout":%d}}\n',
-    summary.requests, summary.duration / 1e6, latency:percentile(50), latency:percentile(95), latency:percentile(99), latency.max,
+    summary.requests, summary.bytes, summary.duration / 1e6, latency:percentile(50), latency:percentile(95), latency:percentile(99), latency.max,
     e.connect, e.read, e.write, e.status, e.timeout))
 end

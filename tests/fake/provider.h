@@ -12,7 +12,8 @@
  *
  *   GET  /control/calls                     {"jwks": 3, ...}
  *   POST /control/script                    {"endpoint": "jwks", "fault": "status", "status": 500, "latency_ms": 50,
- *                                            "times": 2, "location": "...", "retry_after": "1", "cache_control": "..."}
+ *                                            "latency_to_ms": 150, "one_in": 100, "times": 2, "location": "...",
+ *                                            "retry_after": "1", "cache_control": "..."}
  *   POST /control/rotate                    {"keep": true}: a new key; the old one stays in the set, or does not
  *   POST /control/token                     {"format": "jwt" | "opaque", "sub": "alice", "ttl": 60, "claims": {...}}
  *   POST /control/revoke                    {"token": "..."}
@@ -57,6 +58,8 @@ enum provider_fault {
 struct provider_script {
     enum provider_fault fault;
     unsigned latency_ms;    /* before whatever comes */
+    unsigned latency_to_ms; /* above latency_ms: anything in between, evenly */
+    unsigned one_in;        /* the fault happens to one request in so many, the latency to all; 0: to each */
     unsigned times;         /* how many requests it is about; 0: all */
     int status;             /* STATUS, REDIRECT */
     char location[512];     /* REDIRECT */

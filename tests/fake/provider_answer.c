@@ -200,6 +200,20 @@ static void answer_badly(enum provider_endpoint endpoint, struct provider_answer
     }
 }
 
+/* What this one request meets: the script's latency drawn anew, its fault only when its turn has come. */
+static struct provider_script drawn(const struct provider_script *said, unsigned calls)
+{
+    struct provider_script script = *said;
+    uint32_t random;
+    if (script.latency_to_ms > script.latency_ms) {
+        sz_random(&random, sizeof(random));
+        script.latency_ms += random % (script.latency_to_ms - script.latency_ms + 1);
+    }
+    if (script.one_in > 1 && calls % script.one_in != 0)
+        script.fault = PROVIDER_WELL;
+    return script;
+}
+
 void provider_answer(struct provider *p, const struct upstream_request *request, struct provider_answer *answer)
 {
     *answer = (struct provider_answer){.status = 200};
@@ -209,7 +223,7 @@ void provider_answer(struct provider *p, const struct upstream_request *request,
     } else {
         enum provider_endpoint endpoint = endpoint_of(request->target);
         p->calls[endpoint]++;
-        answer->script = p->scripts[endpoint];
+        answer->script = drawn(&p->scripts[endpoint], p->calls[endpoint]);
         if (p->limited[endpoint] && --p->scripts[endpoint].times == 0) {
             p->scripts[endpoint] = (struct provider_script){0};
             p->limited[endpoint] = false;

@@ -28,21 +28,23 @@ static void copy(char *out, size_t size, const char *text)
 static const char *script(struct provider *p, json_t *in, struct provider_answer *answer)
 {
     const char *endpoint = "", *fault = "well", *location = NULL, *retry_after = NULL, *cache_control = NULL;
-    int status = 500, latency = 0, times = 0;
+    int status = 500, latency = 0, latency_to = 0, one_in = 0, times = 0;
     const char *names[PROVIDER_ENDPOINTS];
     (void)answer;
-    if (json_unpack(in, "{s:s, s?s, s?i, s?i, s?i, s?s, s?s, s?s}", "endpoint", &endpoint, "fault", &fault, "status",
-                    &status, "latency_ms", &latency, "times", &times, "location", &location, "retry_after",
-                    &retry_after, "cache_control", &cache_control) != 0)
+    if (json_unpack(in, "{s:s, s?s, s?i, s?i, s?i, s?i, s?i, s?s, s?s, s?s}", "endpoint", &endpoint, "fault", &fault,
+                    "status", &status, "latency_ms", &latency, "latency_to_ms", &latency_to, "one_in", &one_in, "times",
+                    &times, "location", &location, "retry_after", &retry_after, "cache_control", &cache_control) != 0)
         return "want {\"endpoint\": name, \"fault\": name, ...}";
     for (int i = 0; i < PROVIDER_ENDPOINTS; i++)
         names[i] = provider_endpoint_name((enum provider_endpoint)i);
     int e = number_of(endpoint, names, PROVIDER_ENDPOINTS), f = number_of(fault, fault_names, PROVIDER_FAULTS);
-    if (e < 0 || f < 0 || latency < 0 || times < 0 || status < 100 || status > 999)
+    if (e < 0 || f < 0 || latency < 0 || latency_to < 0 || one_in < 0 || times < 0 || status < 100 || status > 999)
         return "no such endpoint or fault, or a number out of range";
     struct provider_script *s = &p->scripts[e];
     *s = (struct provider_script){.fault = (enum provider_fault)f,
                                   .latency_ms = (unsigned)latency,
+                                  .latency_to_ms = (unsigned)latency_to,
+                                  .one_in = (unsigned)one_in,
                                   .times = (unsigned)times,
                                   .status = f == PROVIDER_REDIRECT && status == 500 ? 302 : status};
     copy(s->location, sizeof(s->location), location);
