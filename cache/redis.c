@@ -189,7 +189,7 @@ void sz_redis_finish(struct sz_redis_pending *p, const struct sz_redis_answer *a
         note_oom(redis);                                       /* reads go on: no failure of the cache as a whole */
     enum sz_breaker_outcome outcome = op->on_done(op, answer); /* op may be gone */
     if (outcome == SZ_BREAKER_FAILURE &&
-        (full || p->spared || redis->closing || sz_redis_map_excuses(p, answer->result)))
+        (full || p->spared || redis->closing || sz_redis_health_excuses(p, answer->result)))
         outcome = SZ_BREAKER_UNKNOWN;
     sz_breaker_tell(&redis->shared->breakers[p->use], p->ticket, outcome, now_of(redis));
 }
@@ -218,7 +218,8 @@ void sz_redis_fail_all(struct sz_redis_queue *q)
 static void on_deadline(struct sz_timer *timer)
 {
     struct sz_redis_pending *p = SZ_CONTAINER(timer, struct sz_redis_pending, timer);
-    if (p->was_sent) { /* its reply is still owed */
+    sz_redis_map_stale(p->redis); /* who took its node's place may be known already */
+    if (p->was_sent) {            /* its reply is still owed */
         sz_redis_finish(p, &(struct sz_redis_answer){.result = SZ_REDIS_TIMEOUT});
         return;
     }
@@ -361,7 +362,7 @@ int sz_redis_dispatch(struct sz_redis_pending *p, struct sz_redis_node *node)
 
 static int refuse(struct sz_redis *redis, struct sz_redis_pending *p, int why)
 {
-    bool held = why == SZ_REDIS_CONNECTION && !redis->closing && !sz_redis_map_excuses(p, SZ_REDIS_CONNECTION);
+    bool held = why == SZ_REDIS_CONNECTION && !redis->closing && !sz_redis_health_excuses(p, SZ_REDIS_CONNECTION);
     sz_breaker_tell(&redis->shared->breakers[p->use], p->ticket, held ? SZ_BREAKER_FAILURE : SZ_BREAKER_UNKNOWN,
                     now_of(redis));
     sz_redis_pending_put(p);

@@ -8,6 +8,7 @@
  *   redis_error.c    what an error reply means
  *   redis_script.c   scripts by their hash
  *   redis_cluster.c  which node holds a key; redis_slot.c: which slot
+ *   redis_health.c   which of a cluster's nodes answer
  *   redis_listen.c   announcements
  *   redis_tls.c      TLS on a connection's socket
  *   redis_look.c     what people see of it
@@ -211,7 +212,6 @@ void sz_redis_login(struct sz_redis_conn *conn);
 bool sz_redis_heard(struct sz_redis_conn *conn, const struct sz_redis_answer *answer) SZ_MUST_CHECK;
 void sz_redis_listen_up(struct sz_redis_conn *conn);
 void sz_redis_listen_down(struct sz_redis_conn *conn);
-struct sz_redis_node *sz_redis_any_node(struct sz_redis *redis);
 bool sz_redis_listens_at(const struct sz_redis *redis, const struct sz_redis_node *node);
 void sz_redis_listen_fini(struct sz_redis *redis);
 
@@ -244,6 +244,7 @@ struct sz_redis {
     struct sz_watch *mail;
     struct sz_redis_node *nodes[SZ_REDIS_NODES_MAX];
     struct sz_redis_map *map; /* NULL: one server */
+    struct sz_timer beat;
     struct sz_redis_subscription *subscriptions;
     struct sz_redis_pending *spare; /* of those that are free */
     unsigned spare_n, pending_n;
@@ -285,12 +286,21 @@ struct sz_redis_node *sz_redis_map_node(struct sz_redis *redis, unsigned slot);
 void sz_redis_map_stale(struct sz_redis *redis); /* to be read again soon */
 void sz_redis_map_conn_up(struct sz_redis_conn *conn);
 void sz_redis_map_conn_lost(struct sz_redis_conn *conn);
-bool sz_redis_map_wants(const struct sz_redis_node *node); /* whether it is worth a connection */
-/* One node failed, or a master is being chosen: nothing to be held against the whole. */
-bool sz_redis_map_excuses(const struct sz_redis_pending *p, enum sz_redis_result result);
+bool sz_redis_map_wants(const struct sz_redis_node *node);                     /* whether it is worth a connection */
 bool sz_redis_map_redirect(struct sz_redis_pending *p, struct sz_slice error); /* true: on its way elsewhere */
 struct sz_redis_node *sz_redis_node_get(struct sz_redis *redis, struct sz_slice host, uint16_t port);
 struct sz_redis_node *sz_redis_node_new(struct sz_redis *redis, struct sz_slice host, uint16_t port, bool unix_socket);
 void sz_redis_node_free(struct sz_redis_node **node);
+
+/* ---- redis_health.c ---------------------------------------------------------------------------------------------- */
+
+void sz_redis_health_start(struct sz_redis *redis); /* of a cluster */
+void sz_redis_health_stop(struct sz_redis *redis);
+/* One of its connections that is up, rather one that answers; NULL: none is. */
+const struct sz_redis_conn *sz_redis_node_conn(const struct sz_redis_node *node);
+/* The node that is most likely to answer; NULL: there is none. */
+struct sz_redis_node *sz_redis_any_node(struct sz_redis *redis);
+/* One node failed, or a master is being chosen: nothing to be held against the whole. */
+bool sz_redis_health_excuses(const struct sz_redis_pending *p, enum sz_redis_result result);
 
 #endif

@@ -1,7 +1,8 @@
 /*
  * A cluster: which node holds which slot, as its nodes tell (CLUSTER SLOTS).  Every loop has a map of its own; it is
- * read again when a node sends a command elsewhere, when a connection is lost, and every half second while a node of
- * the map cannot be reached, since a failover may be under way; never more often than each fifth of a second.
+ * read again when a node sends a command elsewhere, when a command is not answered in time, when a connection is lost,
+ * and every half second while a node of the map cannot be reached, since a failover may be under way; never more often
+ * than each fifth of a second.
  *
  * Seeds are connected to while there is no map, or nobody in it can be reached.  Nodes that have left the map are
  * dropped by the timer: never inside a callback of one of their own connections.
@@ -9,15 +10,14 @@
 #include <stdlib.h>
 
 #include "cache/redis_client.h"
-#include "subzero/crypto.h"
 #include "subzero/log.h"
 
 enum { REDIRECTS = 5, REPLY_MAX = 1 << 20 };
 
-#define LEAST SZ_MS(200)
-#define AGAIN SZ_MS(500)
-#define SOON  SZ_MS(5)
-#define ALIVE SZ_SEC(1)
+#define LEAST    SZ_MS(200)
+#define AGAIN    SZ_MS(500)
+#define SOON     SZ_MS(5)
+#define PATIENCE SZ_MS(400) /* with a node that was asked for it */
 
 struct sz_redis_map {
     struct sz_redis *redis;
@@ -35,14 +35,6 @@ static struct sz_mono now_of(const struct sz_redis *redis)
 
 /* ---- nodes ------------------------------------------------------------------------------------------------------- */
 
-static const struct sz_redis_conn *up_of(const struct sz_redis_node *node)
-{
-    for (const struct sz_redis_conn *c = node->conns; c != NULL; c = c->next)
-        if (c->state == SZ_REDIS_UP)
-            return c;
-    return NULL;
-}
-
 struct sz_redis_node *sz_redis_node_get(struct sz_redis *redis, struct sz_slice host, uint16_t port)
 {
     for (size_t i = 0; i < SZ_REDIS_NODES_MAX; i++) {
@@ -58,38 +50,6 @@ struct sz_redis_node *sz_redis_node_get(struct sz_redis *redis, struct sz_slice 
     return node;
 }
 
-/* The best of all by `rank`, the first of equals after a random start. */
-static struct sz_redis_node *best_of(struct sz_redis *redis, int (*rank)(const struct sz_redis_node *node))
-{
-    struct sz_redis_node *best = NULL;
-    int best_rank = 0;
-    uint8_t start;
-    sz_random(&start, sizeof(start));
-    for (size_t i = 0; i < SZ_REDIS_NODES_MAX; i++) {
-        struct sz_redis_node *node = redis->nodes[(start + i) % SZ_REDIS_NODES_MAX];
-        int r = node != NULL ? rank(node) : 0;
-        if (r > best_rank) {
-            best = node;
-            best_rank = r;
-        }
-    }
-    return best;
-}
-
-static int usefulness(const struct sz_redis_node *node)
-{
-    if (up_of(node) != NULL)
-        return node->in_map ? 4 : 3;
-    if (sz_redis_node_hopeful(node))
-        return 2;
-    return sz_redis_map_wants(node) ? 1 : 0;
-}
-
-struct sz_redis_node *sz_redis_any_node(struct sz_redis *redis)
-{
-    return redis->map == NULL ? redis->nodes[0] : best_of(redis, usefulness);
-}
-
 struct sz_redis_node *sz_redis_map_node(struct sz_redis *redis, unsigned slot)
 {
     unsigned at = redis->map->slots[slot];
@@ -99,7 +59,7 @@ struct sz_redis_node *sz_redis_map_node(struct sz_redis *redis, unsigned slot)
 static bool map_reachable(const struct sz_redis *redis)
 {
     for (size_t i = 0; i < SZ_REDIS_NODES_MAX; i++)
-        if (redis->nodes[i] != NULL && redis->nodes[i]->in_map && up_of(redis->nodes[i]) != NULL)
+        if (redis->nodes[i] != NULL && redis->nodes[i]->in_map && sz_redis_node_conn(redis->nodes[i]) != NULL)
             return true;
     return false;
 }
@@ -108,39 +68,6 @@ bool sz_redis_map_wants(const struct sz_redis_node *node)
 {
     const struct sz_redis_map *map = node->redis->map;
     return map == NULL || node->in_map || (node->seed && (!map->known || !map_reachable(node->redis)));
-}
-
-static bool another_is_good(const struct sz_redis *redis, const struct sz_redis_node *but)
-{
-    struct sz_mono since = {.us = now_of(redis).us - ALIVE.us};
-    for (size_t i = 0; i < SZ_REDIS_NODES_MAX; i++) {
-        const struct sz_redis_node *node = redis->nodes[i];
-        if (node != NULL && node != but && node->good.us > since.us && up_of(node) != NULL)
-            return true;
-    }
-    return false;
-}
-
-/*
- * A node that says nothing any more while another one answers.  A slow one, or all of them, is a failure of the whole.
- * What is not ready says so at once: CLUSTERDOWN comes from all nodes for the second in which a master is chosen.
- */
-bool sz_redis_map_excuses(const struct sz_redis_pending *p, enum sz_redis_result result)
-{
-    if (p->redis->map == NULL)
-        return false;
-    switch (result) {
-    case SZ_REDIS_NOT_READY:
-        return true;
-    case SZ_REDIS_TIMEOUT:
-        /* An answer to somebody before it may still have come since it was sent: half of its time is silence enough. */
-        return p->node->good.us < now_of(p->redis).us - p->redis->shared->conf->timeout.us / 2 &&
-               another_is_good(p->redis, p->node);
-    case SZ_REDIS_CONNECTION:
-        return another_is_good(p->redis, p->node);
-    default:
-        return false;
-    }
 }
 
 /* ---- reading the map --------------------------------------------------------------------------------------------- */
@@ -222,6 +149,8 @@ static bool on_slots(struct sz_redis_conn *conn, struct sz_redis_pending *p, con
     struct sz_redis *redis = conn->redis;
     const struct sz_redis_reply *reply = answer->reply;
     (void)p;
+    if (redis->map->asking != conn)
+        return true; /* too late: another one was asked, and this one may have slept through a failover */
     redis->map->asking = NULL;
     look_again(redis, AGAIN); /* sweeps, and asks again when this was no good */
     if (reply == NULL || reply->type != SZ_REDIS_ARRAY || reply->items_n == 0 || reply->items_n > SZ_REDIS_SLOTS) {
@@ -244,7 +173,7 @@ static void ask(struct sz_redis *redis)
 {
     struct sz_redis_map *map = redis->map;
     struct sz_redis_node *node = sz_redis_any_node(redis);
-    struct sz_redis_conn *conn = node != NULL ? (struct sz_redis_conn *)(uintptr_t)up_of(node) : NULL;
+    struct sz_redis_conn *conn = node != NULL ? (struct sz_redis_conn *)(uintptr_t)sz_redis_node_conn(node) : NULL;
     if (conn == NULL)
         return;
     map->asked = now_of(redis);
@@ -277,7 +206,7 @@ static bool sweep(struct sz_redis *redis)
         struct sz_redis_node *node = redis->nodes[i];
         if (node == NULL)
             continue;
-        if (node->in_map && up_of(node) == NULL)
+        if (node->in_map && sz_redis_node_conn(node) == NULL)
             lost = true;
         if (!sz_redis_map_wants(node) && redis->map->known)
             retire(redis, node);
@@ -291,7 +220,7 @@ static void on_timer(struct sz_timer *timer)
     struct sz_redis *redis = map->redis;
     if (sweep(redis))
         map->stale = true;
-    if (map->stale && map->asking == NULL)
+    if (map->stale && (map->asking == NULL || sz_between(map->asked, now_of(redis)).us >= PATIENCE.us))
         ask(redis);
     if (map->stale)
         look_again(redis, AGAIN);
@@ -336,6 +265,7 @@ void sz_redis_map_init(struct sz_redis *redis)
     redis->map->redis = redis;
     redis->map->timer.on_fire = on_timer;
     redis->map->stale = true;
+    sz_redis_health_start(redis);
     for (size_t i = 0; i < conf->places_n; i++) {
         struct sz_redis_node *node = sz_redis_node_get(redis, conf->places[i].host, conf->places[i].port);
         SZ_ASSERT(node != NULL);
@@ -345,8 +275,10 @@ void sz_redis_map_init(struct sz_redis *redis)
 
 void sz_redis_map_stop(struct sz_redis *redis)
 {
-    if (redis->map != NULL)
-        sz_timer_cancel(redis->loop, &redis->map->timer);
+    if (redis->map == NULL)
+        return;
+    sz_redis_health_stop(redis);
+    sz_timer_cancel(redis->loop, &redis->map->timer);
 }
 
 void sz_redis_map_fini(struct sz_redis *redis)
