@@ -16,6 +16,7 @@
 #include "edge/proxy.h"
 #include "edge/upstream.h"
 #include "edge/upstream_response.h"
+#include "pipeline/revoked.h"
 
 enum sz_call_state { SZ_CALL_OPENING, SZ_CALL_HEAD, SZ_CALL_BODY, SZ_CALL_DONE };
 
@@ -27,7 +28,7 @@ struct sz_stream {
     /* edge/stream_revoked.c */
     void (*on_revoked)(struct sz_stream *stream);
     struct sz_identity *identity; /* of whoever opened it; heap; NULL: nobody */
-    uint64_t token_name;
+    struct sz_revoked_names names;
 };
 struct sz_exchange;
 /* Remembers who opened it: when that is revoked, on_revoked ends it. */

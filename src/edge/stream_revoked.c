@@ -18,8 +18,7 @@ static bool revoked(const struct sz_edge_thread *thread, struct sz_stream *strea
     struct sz_identity *id = stream->identity;
     if (id == NULL)
         return false;
-    bool answer =
-        sz_identity_revoked(worker->gate, sz_worker_snapshot(worker), id, id->revocation, SZ_NONE, stream->token_name);
+    bool answer = sz_identity_revoked(worker->gate, sz_worker_snapshot(worker), id, id->revocation, &stream->names);
     id->revocation = sequence;
     return answer;
 }
@@ -62,7 +61,7 @@ void sz_stream_hold(struct sz_stream *stream, struct sz_exchange *x, void (*on_r
         return;
     stream->identity = sz_xmalloc(sizeof(*id) - sizeof(id->text) + id->text_n);
     memcpy(stream->identity, id, sz_identity_size(id));
-    stream->token_name = sz_token_name(x->txn.token);
+    stream->names = sz_revoked_remember(x->txn.snapshot, id, x->txn.token);
     if (sz_timer_armed(&thread->revoked))
         return;
     thread->revoked_seen = 0; /* what was revoked since this one was let through counts */

@@ -154,7 +154,7 @@ static enum sz_step keep(struct sz_txn *txn, struct sz_wall wall)
     struct sz_mono until = sz_fact_end(now, wall, ttl, txn->identity->exp);
     uint64_t sequence = sz_revocation_sequence(gate->news); /* before the look */
     txn->identity->revocation = 0;
-    if (sz_identity_revoked(gate, txn->snapshot, txn->identity, 0, txn->token, 0))
+    if (sz_identity_revoked(gate, txn->snapshot, txn->identity, 0, &(struct sz_revoked_names){.token = txn->token}))
         return refuse_known(txn, SZ_REASON_revoked_token);
     txn->identity->revocation = sequence;
     if (until.us > now.us)

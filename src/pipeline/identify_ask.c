@@ -105,7 +105,7 @@ static void finish_known(struct question *q, int status, const struct sz_identit
 {
     struct sz_identity id;
     uint64_t sequence = sz_revocation_sequence(q->gate->news); /* before the look */
-    if (sz_identity_revoked(q->gate, q->snapshot, said, 0, SZ_NONE, q->token_name)) {
+    if (sz_identity_revoked(q->gate, q->snapshot, said, 0, &(struct sz_revoked_names){.token_name = q->token_name})) {
         sz_flight_finish(&q->lead, SZ_REASON_revoked_token, SZ_NONE);
         return;
     }

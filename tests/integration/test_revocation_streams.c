@@ -139,6 +139,65 @@ Test(revocation_streams, a_websocket_ends)
     expect_end(UPGRADE, speak_tunnel, "alice");
 }
 
+/* ---- keys ------------------------------------------------------------------------------------------------------ */
+
+/* Of the one key of the set that was written last. */
+static void read_kid(char kid[128])
+{
+    char path[256];
+    snprintf(path, sizeof(path), "%s/jwks.json", scratch_path());
+    char *set = file_read(path, NULL), *at = strstr(set, "\"kid\":\"");
+    cr_assert_not_null(at);
+    snprintf(kid, 128, "%.*s", (int)strcspn(at + 7, "\""), at + 7);
+    free(set);
+}
+
+/* Rotated away first and revoked then, as after a theft: new tokens of it are refused anyway, open streams are not. */
+static void expect_end_by_key(const char *fields, bool (*speak)(struct wire *, const struct upstream_request *, void *))
+{
+    const struct upstream_script script = {.speak = speak};
+    struct issuer next;
+    struct sz_buf got = {0};
+    struct wire old, new;
+    char kid[128], next_kid[128];
+    char *token = issuer_token(&issuer, "alice", 300, NULL);
+    read_kid(kid);
+    upstream_play(up, &script);
+    open_stream(&old, "/s", token, fields);
+    issuer_init(&next);
+    read_kid(next_kid);
+    cr_assert_str_neq(kid, next_kid);
+    cr_assert(gateway_reload(&gw));
+    char *later = issuer_token(&next, "alice", 300, NULL);
+    open_stream(&new, "/s", later, fields);
+    cr_expect_lt(ends_within(&old, 300, &got), 0, "its key has left, which says nothing against it");
+    cr_expect_eq(revoke_by(&gw, "{\"kind\":\"kid\",\"value\":\"another\"}"), 201);
+    cr_expect_lt(ends_within(&old, 300, &got), 0, "it goes on");
+    cr_expect_eq(revoke_by(&gw, "{\"kind\":\"kid\",\"value\":\"%s\"}", kid), 201);
+    int64_t took = ends_within(&old, 3000, &got);
+    cr_expect(took >= 0 && took < 1500, "%lld ms", (long long)took);
+    got.n = 0;
+    cr_expect_lt(ends_within(&new, 300, &got), 0, "that of the key that stays goes on");
+    cr_expect_eq(revoke_by(&gw, "{\"kind\":\"kid\",\"value\":\"%s\"}", next_kid), 201);
+    cr_expect_geq(ends_within(&new, 3000, &got), 0, "of a key that is there");
+    wire_close(&old);
+    wire_close(&new);
+    sz_buf_fini(&got);
+    sz_signer_free(&next.signer);
+    free(token);
+    free(later);
+}
+
+Test(revocation_streams, a_key_that_has_left_ends_an_event_stream)
+{
+    expect_end_by_key("", speak_events);
+}
+
+Test(revocation_streams, a_key_that_has_left_ends_a_websocket)
+{
+    expect_end_by_key(UPGRADE, speak_tunnel);
+}
+
 /* ---- logout ------------------------------------------------------------------------------------------------------ */
 
 static char *logout_token(const char *claims, const char *aud)
