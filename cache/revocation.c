@@ -196,14 +196,15 @@ static bool settled(const struct sz_revocations *set, const struct sz_revocation
     return safe || hopeless || now.us >= op->deadline.us;
 }
 
-static void end_ops(struct sz_revocations *set)
+/* `all`: the waiting ones too, with what has become of them so far. */
+static void end_ops(struct sz_revocations *set, bool all)
 {
     struct sz_mono now = sz_loop_now(set->loop);
     struct sz_revocation_op **at = &set->ops, *done = NULL, **last = &done;
     enum sz_revoked result;
     while (*at != NULL) {
         struct sz_revocation_op *op = *at;
-        if (!settled(set, op, now, &result)) {
+        if (!settled(set, op, now, &result) && !all) {
             at = &op->next;
             continue;
         }
@@ -223,7 +224,7 @@ static void end_ops(struct sz_revocations *set)
 
 static void on_settle(struct sz_defer *defer)
 {
-    end_ops(SZ_CONTAINER(defer, struct sz_revocations, settle));
+    end_ops(SZ_CONTAINER(defer, struct sz_revocations, settle), false);
 }
 
 void sz_revocation_settle(struct sz_revocations *set)
@@ -236,7 +237,7 @@ void sz_revocation_settle(struct sz_revocations *set)
 static void on_tick(struct sz_timer *timer)
 {
     struct sz_revocations *set = SZ_CONTAINER(timer, struct sz_revocations, tick);
-    end_ops(set);
+    end_ops(set, false);
     sz_revocation_save_kick(set);
     sz_revocation_share_kick(set);
     sweep_in_time(set);
@@ -350,6 +351,7 @@ void sz_revocations_stop(struct sz_revocations *set)
         return;
     sz_share_free(&set->share);
     sz_revocation_save_stop(set);
+    end_ops(set, true);
     sz_timer_cancel(set->loop, &set->tick);
     sz_defer_cancel(&set->settle);
     set->loop = NULL;

@@ -132,7 +132,9 @@ struct sz_revocations *sz_revocations_new(size_t capacity, struct sz_slice state
                                           struct sz_text *why);
 /* Begins to write, retry and forget on this loop, which outlives it or is stopped by sz_revocations_stop. */
 void sz_revocations_start(struct sz_revocations *revocations, struct sz_loop *loop);
-void sz_revocations_stop(struct sz_revocations *revocations); /* waits for the write under way */
+/* Waits for the write under way.  Operations that still wait are told how far they have come: UNSAFE where anything is
+ * missing. */
+void sz_revocations_stop(struct sz_revocations *revocations);
 void sz_revocations_free(struct sz_revocations **revocations);
 
 /*

@@ -19,8 +19,9 @@ struct sz_admin_write {
     struct sz_server *server;
     uint64_t ticket; /* 0: no Idempotency-Key */
     struct sz_arena arena;
-    struct sz_audit_event event; /* texts in the arena */
-    struct sz_audit_wait wait;   /* with audit.required the answer comes after the record */
+    struct sz_audit_event event;         /* texts in the arena */
+    struct sz_audit_wait wait;           /* with audit.required the answer comes after the record */
+    struct sz_admin_write *next, **prev; /* of those that wait so: server->writes; prev NULL: not one of them */
     unsigned status;
     struct sz_slice body;
 };
@@ -156,8 +157,28 @@ void sz_admin_write_about(struct sz_admin_write *write, enum sz_audit_kind kind,
         write->event.text[SZ_AUDIT_DETAIL] = sz_pool_dup(pool, detail);
 }
 
+static void link_write(struct sz_admin_write *write)
+{
+    write->prev = &write->server->writes;
+    write->next = write->server->writes;
+    if (write->next != NULL)
+        write->next->prev = &write->next;
+    write->server->writes = write;
+}
+
+static void unlink_write(struct sz_admin_write *write)
+{
+    if (write->prev == NULL)
+        return;
+    *write->prev = write->next;
+    if (write->next != NULL)
+        write->next->prev = write->prev;
+    write->prev = NULL;
+}
+
 static void finish(struct sz_admin_write *write, unsigned status, struct sz_slice body)
 {
+    unlink_write(write);
     if (write->ticket != 0)
         sz_idempotency_end(write->server->idempotency, write->ticket, status, body);
     if (write->req != NULL) {
@@ -198,8 +219,19 @@ void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz
     write->status = status;
     write->body = sz_pool_dup(&write->arena.pool, body);
     write->wait.on_done = on_recorded;
-    if (sz_audit_commit(server->gate.audit, server->audit_port, &write->event, &write->wait) != SZ_AUDIT_PENDING)
+    if (sz_audit_commit(server->gate.audit, server->audit_port, &write->event, &write->wait) == SZ_AUDIT_PENDING)
+        link_write(write);
+    else
         finish_unrecorded(write);
+}
+
+void sz_admin_writes_end(struct sz_server *server)
+{
+    while (server->writes != NULL) {
+        struct sz_admin_write *write = server->writes;
+        sz_audit_wait_cancel(&write->wait);
+        finish_unrecorded(write);
+    }
 }
 
 void sz_admin_write_refuse(struct sz_admin_write *write, unsigned status, enum sz_reason reason, const char *detail)

@@ -23,5 +23,7 @@ void sz_admin_write_about(struct sz_admin_write *write, enum sz_audit_kind kind,
 /* JSON, or with 4xx and 5xx a problem document with this reason and detail (sz_admin_write_refuse).  Frees it. */
 void sz_admin_write_end(struct sz_admin_write *write, unsigned status, struct sz_slice json);
 void sz_admin_write_refuse(struct sz_admin_write *write, unsigned status, enum sz_reason reason, const char *detail);
+/* At the end of the process, before the journal's port closes: those that wait for their record wait no longer. */
+void sz_admin_writes_end(struct sz_server *server);
 
 #endif

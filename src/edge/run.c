@@ -12,6 +12,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "edge/admin_write.h"
 #include "edge/cert_watch.h"
 #include "edge/globalconf.h"
 #include "edge/reload.h"
@@ -251,6 +252,7 @@ static void end(struct sz_server *server)
     sz_watch_free(&service.watch);
     close(service.signals);
     sz_providers_free(&server->providers);
+    sz_admin_writes_end(server);
     sz_audit_port_close(&server->audit_port);
     sz_threat_store_stop(server->threat_store);
     sz_audit_stop_reading(server->gate.audit);

@@ -23,6 +23,7 @@ struct sz_revoking;
 struct sz_idempotency;
 struct sz_logouts;
 struct sz_cert_watch;
+struct sz_admin_write;
 struct sz_threat_store;
 
 struct sz_server_series { /* counters of the edge, registered at the start */
@@ -80,6 +81,7 @@ struct sz_server {
     struct sz_idempotency *idempotency;          /* the service thread's */
     struct sz_followers *followers;              /* the service thread's: stores whose changes are followed */
     bool keys_seen;                              /* once ready, an outage of a provider does not make it unready */
+    struct sz_admin_write *writes;               /* edge/admin_write.c: they wait for their record */
     struct sz_audit_port *audit_port;            /* the service thread's, for admin writes; NULL: no journal */
     struct sz_mono started;
 

@@ -2,6 +2,7 @@
  * Two instances and one Redis: how fast a revocation is everywhere, what is said on the wire, what somebody with full
  * access to Redis can do, and what a cut, a flush and restarts leave.
  */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -323,6 +324,27 @@ Test(revocation_fleet, a_hundred_revoked_during_a_cut_are_refused_after_it)
             (double)sz_between(begun, sz_mono_read()).us / 1e3);
     for (int i = 0; i < N; i++)
         free(tokens[i]);
+}
+
+/* What waits for Redis when the process ends is answered by what it has come to, and leaves nothing behind. */
+static void *post_one(void *arg)
+{
+    *(int *)arg = revoke_by(&a, "{\"kind\":\"jti\",\"value\":\"late\"}");
+    return NULL;
+}
+
+Test(revocation_fleet, the_end_comes_while_one_waits_for_redis)
+{
+    int status = -1;
+    pthread_t thread;
+    start_both("audit: {path: \"{dir}/audit-{admin}\", required: true}\n");
+    wait_well();
+    redis_pause(&server);
+    cr_assert_eq(pthread_create(&thread, NULL, post_one, &status), 0);
+    cr_expect(gateway_logged(&a, "a revocation by jti of issuer test was asked for"));
+    cr_expect(gateway_stop(&a), "ended without a leak");
+    pthread_join(thread, NULL);
+    cr_expect(status == 503 || status == 0, "%d: not told that it is safe", status);
 }
 
 Test(revocation_fleet, closed_refuses_while_nothing_can_be_heard)

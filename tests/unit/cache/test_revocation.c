@@ -281,3 +281,21 @@ Test(revocation_name, no_two_meanings_share_one)
             cr_assert_arr_neq(digests[i], digests[j], 32, "%zu and %zu", i, j);
     }
 }
+
+/* Whoever waits when the process ends hears how far it came: the disk has it by then. */
+Test(revocation, what_waits_at_the_end_is_told)
+{
+    struct asked saved = {.op = {.on_done = on_done}}, left = {.op = {.on_done = on_done}};
+    struct sz_revocation alice = subject("alice", INT64_MAX, INT64_MAX), bob = subject("bob", INT64_MAX, INT64_MAX);
+    open_set(10, true);
+    sz_revocations_add(set, &alice, &saved.op);
+    sz_revocations_add(set, &bob, &left.op);
+    sz_revocations_cancel(set, &left.op);
+    cr_expect_not(saved.done);
+    sz_revocations_stop(set);
+    cr_expect(saved.done && saved.result == SZ_REVOKED_NEW);
+    cr_expect_not(left.done);
+    sz_revocations_free(&set);
+    open_set(10, true);
+    cr_expect(refused("alice", 1) && refused("bob", 1));
+}
