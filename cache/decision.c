@@ -19,7 +19,7 @@ struct sz_decisions {
     struct sz_decision_table *table;
     struct sz_flights *flights;
     struct sz_key128 key; /* of the hash: a client cannot choose a set, nor make two questions one (Z7) */
-    struct sz_series requests, hits, coalesced;
+    struct sz_series requests, hits, l2_requests, l2_hits, coalesced;
 };
 
 struct cached {
@@ -65,7 +65,7 @@ struct question { /* its name, and what L1 and flights know it by */
 struct sz_decisions *sz_decisions_new(size_t capacity)
 {
     struct sz_decisions *d = sz_xcalloc(1, sizeof(*d));
-    const char *labels[] = {"l1", "decision"};
+    const char *l1[] = {"l1", "decision"}, *l2[] = {"l2", "decision"};
     d->table = sz_decision_table_new(capacity);
     if (d->table == NULL) {
         int error = errno;
@@ -76,8 +76,10 @@ struct sz_decisions *sz_decisions_new(size_t capacity)
     d->flights = sz_flights_new(&(struct sz_flights_conf){
         .flights = 16384, .waiters = 1000000, .result = sizeof(struct sz_authz_answer), .age = SZ_SEC(60)});
     sz_random(&d->key, sizeof(d->key));
-    d->requests = sz_series(SZ_METRIC_cache_requests, labels);
-    d->hits = sz_series(SZ_METRIC_cache_hits, labels);
+    d->requests = sz_series(SZ_METRIC_cache_requests, l1);
+    d->hits = sz_series(SZ_METRIC_cache_hits, l1);
+    d->l2_requests = sz_series(SZ_METRIC_cache_requests, l2);
+    d->l2_hits = sz_series(SZ_METRIC_cache_hits, l2);
     d->coalesced = sz_series1(SZ_METRIC_coalesced, "decision");
     return d;
 }
@@ -282,6 +284,7 @@ static void on_l2(struct sz_decision_l2_op *op, bool found, bool allowed, struct
                                          .source = SZ_AUTHZ_FROM_OPENFGA,
                                          .layer = SZ_AUTHZ_L2};
         struct sz_mono then = {sz_loop_now(w->loop).us - age.us};
+        sz_count(sz_loop_index(w->loop), w->c->decisions->l2_hits, 1);
         keep(w->c, w->loop, w->key, then, &answer); /* as old here as it is there */
         finish(w, &answer);
     } else if (ask_source(w, &w->check)) {
@@ -330,6 +333,7 @@ static bool work(struct cached *c, struct sz_loop *loop, const struct sz_check *
     if (l2 != NULL) {
         copy_question(w, check, q->fields);
         w->l2.on_done = on_l2;
+        sz_count(sz_loop_index(loop), c->decisions->l2_requests, 1);
         if (l2->get(l2, loop, w->fields, &w->l2))
             return false;
     }
