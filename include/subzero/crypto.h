@@ -29,10 +29,25 @@ static inline bool sz_hash128_eq(struct sz_hash128 a, struct sz_hash128 b)
     return ((a.w[0] ^ b.w[0]) | (a.w[1] ^ b.w[1])) == 0;
 }
 
-/* Any thread; a per-thread context inside, 0.5 us with SHA-NI. */
+/* Any thread; 0.5 us for 900 bytes with SHA-NI. */
 void sz_sha256(struct sz_slice s, uint8_t out[32]);
 void sz_sha1(struct sz_slice s, uint8_t out[20]); /* to name Redis's scripts; for nothing else */
 void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32]);
+
+/* SHA-256 of what comes in parts.  A value: an assignment copies it, and texts that begin alike share that work. */
+struct sz_sha256_state {
+    uint64_t opaque[14];
+};
+void sz_sha256_begin(struct sz_sha256_state *state);
+void sz_sha256_add(struct sz_sha256_state *state, struct sz_slice s);
+void sz_sha256_end(struct sz_sha256_state *state, uint8_t out[32]);
+
+/* An HMAC key that is used often: both its blocks are worked in once.  A secret: wiped by whoever holds it. */
+struct sz_hmac_key {
+    struct sz_sha256_state inner, outer;
+};
+void sz_hmac_key_set(struct sz_hmac_key *hmac, struct sz_slice key);
+void sz_hmac_with(const struct sz_hmac_key *hmac, struct sz_slice s, uint8_t out[32]);
 
 /* Ed25519 (RFC 8032).  The seed is the private key as a JWK holds it in `d`. */
 struct sz_ed25519 {

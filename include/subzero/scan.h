@@ -11,6 +11,8 @@
 bool sz_scan_token(struct sz_slice s);
 /* 0x20 to 0x7E alone. */
 bool sz_scan_printable(struct sz_slice s);
+/* The same without " and \: what stands in a JSON string as it is. */
+bool sz_scan_json_plain(struct sz_slice s);
 /* RFC 9110 5.5 field value: visible, blank, tab and 8-bit octets; no other control character, no DEL. */
 bool sz_scan_field_value(struct sz_slice s);
 /* Neither blank nor control character nor DEL: a request target before it is parsed; false when empty. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "base/utf8.h"
+#include "subzero/scan.h"
 
 static const struct sz_slice ellipsis = {"\xE2\x80\xA6", 3};
 
@@ -56,7 +57,8 @@ static size_t escape(struct sz_slice s, char out[7], size_t *in)
 
 static void add_escaped(struct sz_buf *b, struct sz_slice s)
 {
-    size_t at = 0;
+    size_t at = sz_scan_json_plain(s) ? s.n : 0; /* most texts are one run */
+    sz_buf_add(b, s.p, at);
     while (at < s.n) {
         size_t end = run_end(s, at);
         sz_buf_add(b, s.p + at, end - at);
@@ -99,7 +101,7 @@ void sz_buf_json_cut(struct sz_buf *b, struct sz_slice s, size_t max)
 {
     SZ_ASSERT(max >= ellipsis.n);
     /* An escape is at most six times its character: short texts need no measuring. */
-    bool cut = s.n > max / 6 && fitting(s, max).n != s.n;
+    bool cut = s.n > max / 6 && !(s.n <= max && sz_scan_json_plain(s)) && fitting(s, max).n != s.n;
     sz_buf_add(b, "\"", 1);
     if (cut) {
         add_escaped(b, fitting(s, max - ellipsis.n));

@@ -107,10 +107,26 @@ int sz_b64_decode(struct sz_slice s, void *out, size_t *out_n)
     return decode(std_values, sz_sub(s, 0, s.n - pad), out, out_n);
 }
 
+/* Four bytes, the first one highest, as eight digits in the order of memory: a nibble in each byte, then all at once.
+ */
+static void put_hex8(uint64_t x, char out[8])
+{
+    x = (x | x << 16) & 0x0000ffff0000ffff;
+    x = (x | x << 8) & 0x00ff00ff00ff00ff;
+    x = (x | x << 4) & 0x0f0f0f0f0f0f0f0f;
+    uint64_t letters = (x + 0x0606060606060606) >> 4 & 0x0101010101010101;
+    x += 0x3030303030303030 + letters * ('a' - '0' - 10);
+    x = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(x) : x;
+    memcpy(out, &x, sizeof(x));
+}
+
 void sz_hex_encode(const void *in, size_t n, char *out)
 {
     const uint8_t *p = in;
-    for (size_t i = 0; i < n; i++) {
+    size_t i = 0;
+    for (; n - i >= 4; i += 4)
+        put_hex8((uint64_t)p[i] << 24 | (uint64_t)p[i + 1] << 16 | (uint64_t)p[i + 2] << 8 | p[i + 3], out + 2 * i);
+    for (; i < n; i++) {
         out[2 * i] = "0123456789abcdef"[p[i] >> 4];
         out[2 * i + 1] = "0123456789abcdef"[p[i] & 15];
     }

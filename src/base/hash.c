@@ -1,24 +1,22 @@
 /*
- * Keyed fingerprints (SipHash-2-4, libsodium) and digests (SHA-256, OpenSSL for its SHA-NI
- * code).  OpenSSL 3 spends more on finding an algorithm and making a context than on
- * hashing a token, so the algorithm is fetched once and every thread keeps one context.
- * Digests cannot fail at run time: the one failure is a broken OpenSSL, met at the first call.
+ * Keyed fingerprints (SipHash-2-4, libsodium) and digests (SHA-256, OpenSSL for its SHA-NI code).
+ *
+ * SHA-256 goes past OpenSSL's EVP, to the functions that 3.0 calls old: their state is a plain value on the stack that
+ * can be copied.  EVP spends more on finding an algorithm and making a context than on hashing a token, and a copy of
+ * its context is an allocation each time.
  */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/evp.h>
-#include <pthread.h>
+#include <openssl/sha.h>
 #include <sodium.h>
 
 #include "subzero/crypto.h"
 
 _Static_assert(sizeof(struct sz_key128) == crypto_shorthash_siphashx24_KEYBYTES, "SipHash key");
 _Static_assert(sizeof(struct sz_hash128) == crypto_shorthash_siphashx24_BYTES, "SipHash-128");
+_Static_assert(sizeof(struct sz_sha256_state) >= sizeof(SHA256_CTX), "SHA-256 state");
 
 enum { BLOCK = 64, DIGEST = 32 };
-
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static pthread_key_t at_thread_end; /* frees the thread's context */
-static EVP_MD *sha256;
-static __thread EVP_MD_CTX *context;
 
 struct sz_hash128 sz_hash128(const struct sz_key128 *key, struct sz_slice s)
 {
@@ -34,44 +32,34 @@ uint64_t sz_hash64(const struct sz_key128 *key, struct sz_slice s)
     return h;
 }
 
-static void free_context(void *p)
+/* ---- SHA-256 -------------------------------------------------------------------------------------------------- */
+
+static SHA256_CTX *context_of(struct sz_sha256_state *state)
 {
-    EVP_MD_CTX_free(p);
+    return (SHA256_CTX *)(void *)state->opaque;
 }
 
-static void init_once(void)
+void sz_sha256_begin(struct sz_sha256_state *state)
 {
-    sha256 = EVP_MD_fetch(NULL, "SHA256", NULL);
-    SZ_ASSERT(sha256 != NULL);
-    SZ_ASSERT(pthread_key_create(&at_thread_end, free_context) == 0);
+    SZ_ASSERT(SHA256_Init(context_of(state)) == 1);
 }
 
-static EVP_MD_CTX *begin(void)
+void sz_sha256_add(struct sz_sha256_state *state, struct sz_slice s)
 {
-    pthread_once(&once, init_once);
-    if (SZ_UNLIKELY(context == NULL)) {
-        context = EVP_MD_CTX_new();
-        SZ_ASSERT(context != NULL && pthread_setspecific(at_thread_end, context) == 0);
-    }
-    SZ_ASSERT(EVP_DigestInit_ex2(context, sha256, NULL) == 1);
-    return context;
+    SZ_ASSERT(s.n == 0 || SHA256_Update(context_of(state), s.p, s.n) == 1);
 }
 
-static void update(EVP_MD_CTX *ctx, struct sz_slice s)
+void sz_sha256_end(struct sz_sha256_state *state, uint8_t out[DIGEST])
 {
-    SZ_ASSERT(s.n == 0 || EVP_DigestUpdate(ctx, s.p, s.n) == 1);
+    SZ_ASSERT(SHA256_Final(out, context_of(state)) == 1);
 }
 
-static void finish(EVP_MD_CTX *ctx, uint8_t out[DIGEST])
+void sz_sha256(struct sz_slice s, uint8_t out[DIGEST])
 {
-    SZ_ASSERT(EVP_DigestFinal_ex(ctx, out, NULL) == 1);
-}
-
-void sz_sha256(struct sz_slice s, uint8_t out[32])
-{
-    EVP_MD_CTX *ctx = begin();
-    update(ctx, s);
-    finish(ctx, out);
+    struct sz_sha256_state state;
+    sz_sha256_begin(&state);
+    sz_sha256_add(&state, s);
+    sz_sha256_end(&state, out);
 }
 
 void sz_sha1(struct sz_slice s, uint8_t out[20])
@@ -79,8 +67,9 @@ void sz_sha1(struct sz_slice s, uint8_t out[20])
     SZ_ASSERT(EVP_Digest(s.p != NULL ? s.p : "", s.n, out, NULL, EVP_sha1(), NULL) == 1);
 }
 
-/* RFC 2104 on the same context: OpenSSL's own HMAC would allocate a second kind of context. */
-void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32])
+/* ---- HMAC (RFC 2104) ------------------------------------------------------------------------------------------- */
+
+void sz_hmac_key_set(struct sz_hmac_key *hmac, struct sz_slice key)
 {
     uint8_t pad[BLOCK] = {0};
     if (key.n > BLOCK)
@@ -89,19 +78,32 @@ void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[32])
         memcpy(pad, key.p, key.n);
     for (size_t i = 0; i < BLOCK; i++)
         pad[i] ^= 0x36;
-    EVP_MD_CTX *ctx = begin();
-    update(ctx, sz_slice(pad, BLOCK));
-    update(ctx, s);
-    uint8_t inner[DIGEST];
-    finish(ctx, inner);
+    sz_sha256_begin(&hmac->inner);
+    sz_sha256_add(&hmac->inner, sz_slice(pad, BLOCK));
     for (size_t i = 0; i < BLOCK; i++)
         pad[i] ^= 0x36 ^ 0x5C;
-    ctx = begin();
-    update(ctx, sz_slice(pad, BLOCK));
-    update(ctx, sz_slice(inner, DIGEST));
-    finish(ctx, out);
+    sz_sha256_begin(&hmac->outer);
+    sz_sha256_add(&hmac->outer, sz_slice(pad, BLOCK));
     sz_wipe(pad, sizeof(pad));
-    sz_wipe(inner, sizeof(inner));
+}
+
+void sz_hmac_with(const struct sz_hmac_key *hmac, struct sz_slice s, uint8_t out[DIGEST])
+{
+    struct sz_sha256_state state = hmac->inner;
+    sz_sha256_add(&state, s);
+    sz_sha256_end(&state, out);
+    state = hmac->outer;
+    sz_sha256_add(&state, sz_slice(out, DIGEST));
+    sz_sha256_end(&state, out);
+    sz_wipe(&state, sizeof(state));
+}
+
+void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[DIGEST])
+{
+    struct sz_hmac_key hmac;
+    sz_hmac_key_set(&hmac, key);
+    sz_hmac_with(&hmac, s, out);
+    sz_wipe(&hmac, sizeof(hmac));
 }
 
 /* type, length (32 bits, little-endian), bytes.  An absent value has a length of its own: it is not "". */

@@ -1,6 +1,6 @@
 /*
  * Byte classes.  Names are short: a table.  Values and tokens are long: whole vectors through the compiler's own
- * vector types, which every target has, and the rest of a run padded with a byte that is always allowed.
+ * vector types, which every target has; the end of a run is seen again with what stands before it.
  */
 #include "subzero/scan.h"
 
@@ -39,27 +39,51 @@ static inline bytes16 printable_bytes(bytes16 v)
     return (bytes16)((v >= 0x20) & (v <= 0x7e));
 }
 
+static inline bytes16 json_plain_bytes(bytes16 v)
+{
+    return printable_bytes(v) & (bytes16)((v != '"') & (v != '\\'));
+}
+
+static inline uint64_t load(const char *p, size_t n)
+{
+    uint64_t w = 0;
+    memcpy(&w, p, n);
+    return w;
+}
+
+/* Fewer bytes than a vector holds, at least one: some of them twice, so that nothing else has to fill it. */
+static inline bytes16 short_run(const char *p, size_t n)
+{
+    if (n >= 8)
+        return (bytes16)(words2){load(p, 8), load(p + n - 8, 8)};
+    if (n >= 4)
+        return (bytes16)((words2){0} + (load(p, 4) | load(p + n - 4, 4) << 32));
+    bytes16 v = (bytes16){0} + (uint8_t)p[0];
+    v[1] = (uint8_t)p[n / 2];
+    v[2] = (uint8_t)p[n - 1];
+    return v;
+}
+
 /* No way out before the end: runs are mostly good, and a branch for each block costs more than it saves. */
-#define DEFINE_SCAN(name, test)                  \
-    static bool name(struct sz_slice s)          \
-    {                                            \
-        bytes16 v, good = ~(bytes16){0};         \
-        size_t at = 0;                           \
-        for (; s.n - at >= WIDTH; at += WIDTH) { \
-            memcpy(&v, s.p + at, WIDTH);         \
-            good &= test(v);                     \
-        }                                        \
-        if (at == s.n)                           \
-            return all_set(good);                \
-        memset(&v, 'a', WIDTH);                  \
-        memcpy(&v, s.p + at, s.n - at);          \
-        return all_set(good & test(v));          \
+#define DEFINE_SCAN(name, test)                                    \
+    static bool name(struct sz_slice s)                            \
+    {                                                              \
+        bytes16 v, good = ~(bytes16){0};                           \
+        if (s.n < WIDTH)                                           \
+            return s.n == 0 || all_set(test(short_run(s.p, s.n))); \
+        for (size_t at = 0; at < s.n - WIDTH; at += WIDTH) {       \
+            memcpy(&v, s.p + at, WIDTH);                           \
+            good &= test(v);                                       \
+        }                                                          \
+        memcpy(&v, s.p + s.n - WIDTH, WIDTH);                      \
+        return all_set(good & test(v));                            \
     }
 
 DEFINE_SCAN(all_printable, printable_bytes)
 DEFINE_SCAN(all_field_value, field_value_bytes)
 DEFINE_SCAN(all_target, target_bytes)
 DEFINE_SCAN(all_b64token, b64token_bytes)
+DEFINE_SCAN(all_json_plain, json_plain_bytes)
 
 static const bool tchar[256] = {
     ['0' ... '9'] = true, ['a' ... 'z'] = true, ['A' ... 'Z'] = true, ['!'] = true, ['#'] = true, ['$'] = true,
@@ -79,6 +103,11 @@ bool sz_scan_token(struct sz_slice s)
 bool sz_scan_printable(struct sz_slice s)
 {
     return all_printable(s);
+}
+
+bool sz_scan_json_plain(struct sz_slice s)
+{
+    return all_json_plain(s);
 }
 
 bool sz_scan_field_value(struct sz_slice s)

@@ -21,6 +21,42 @@ Test(crypto, sha256_vectors)
     expect_hex(out, 32, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
 
+/* Cut anywhere, and gone on with twice from a copy. */
+Test(crypto, sha256_in_parts)
+{
+    char bytes[200];
+    uint8_t whole[32], parts[32], again[32];
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        bytes[i] = (char)(i * 7);
+    sz_sha256(sz_slice(bytes, sizeof(bytes)), whole);
+    for (size_t at = 0; at <= sizeof(bytes); at++) {
+        struct sz_sha256_state state, copy;
+        sz_sha256_begin(&state);
+        sz_sha256_add(&state, sz_slice(bytes, at));
+        copy = state;
+        sz_sha256_add(&copy, SZ_S("another end"));
+        sz_sha256_end(&copy, again);
+        sz_sha256_add(&state, sz_slice(bytes + at, sizeof(bytes) - at));
+        sz_sha256_end(&state, parts);
+        cr_assert_arr_eq(parts, whole, 32, "cut at %zu", at);
+        cr_assert_arr_neq(again, whole, 32);
+    }
+}
+
+Test(crypto, an_hmac_key_serves_again_and_again)
+{
+    struct sz_hmac_key key;
+    uint8_t want[32], got[32];
+    sz_hmac_key_set(&key, SZ_S("Jefe"));
+    sz_hmac_sha256(SZ_S("Jefe"), SZ_S("what do ya want for nothing?"), want);
+    for (int i = 0; i < 3; i++) {
+        sz_hmac_with(&key, SZ_S("something else"), got);
+        cr_expect_arr_neq(got, want, 32);
+        sz_hmac_with(&key, SZ_S("what do ya want for nothing?"), got);
+        cr_expect_arr_eq(got, want, 32);
+    }
+}
+
 Test(crypto, hmac_vectors_of_rfc_4231)
 {
     char long_key[131];
