@@ -83,9 +83,11 @@ static size_t padding(void)
     char id[32];
     struct sz_buf line = {0};
     struct sz_audit_hash head = {{0}};
+    struct sz_audit_memo memo = {0};
+    struct sz_audit_places places;
     struct sz_audit_event e = event_of(1, 1, id);
     e.time = sz_wall_read();
-    sz_audit_format(&line, &e, &(struct sz_audit_stamp){.seq = 10000});
+    sz_audit_format(&line, &e, &(struct sz_audit_stamp){.seq = 10000, .memo = &memo}, &places);
     sz_audit_seal(&line, 0, &head);
     size_t pad = RECORD - line.n + 1;
     sz_buf_fini(&line);

@@ -34,15 +34,28 @@ void sz_ring_unmap(struct sz_ring *ring)
     ring->bytes = NULL;
 }
 
+/* Room for so many bytes behind `at`. */
+static bool has_room(struct sz_ring *ring, uint64_t at, uint64_t size)
+{
+    /* Acquire, of both: what the reader zeroed before it moved the tail is done. */
+    if (at + size - atomic_load_explicit(&ring->tail_seen, memory_order_acquire) <= SZ_RING_SIZE)
+        return true;
+    uint64_t tail = atomic_load_explicit(&ring->tail, memory_order_acquire);
+    atomic_store_explicit(&ring->tail_seen, tail, memory_order_release);
+    return at + size - tail <= SZ_RING_SIZE;
+}
+
 bool sz_ring_push(struct sz_ring *ring, struct sz_slice s)
 {
     SZ_ASSERT(s.n >= 1 && s.n <= SZ_RING_SIZE / 4);
     uint64_t size = record_size(s.n);
-    uint64_t at = atomic_load_explicit(&ring->head, memory_order_relaxed);
+    uint64_t at = atomic_load_explicit(&ring->head, memory_order_relaxed), again;
     do {
-        /* Acquire: what the reader zeroed before it moved the tail is done. */
-        if (at + size - atomic_load_explicit(&ring->tail, memory_order_acquire) > SZ_RING_SIZE)
-            return false;
+        for (; !has_room(ring, at, size); at = again) {
+            again = atomic_load_explicit(&ring->head, memory_order_relaxed);
+            if (again == at)
+                return false; /* else the reader had overtaken a head that was out of date */
+        }
     } while (!atomic_compare_exchange_weak_explicit(&ring->head, &at, at + size, memory_order_relaxed,
                                                     memory_order_relaxed));
     size_t from = (at + HEAD) % SZ_RING_SIZE;
@@ -54,22 +67,39 @@ bool sz_ring_push(struct sz_ring *ring, struct sz_slice s)
     return true;
 }
 
+struct sz_ring_view sz_ring_view(struct sz_ring *ring)
+{
+    return (struct sz_ring_view){.end = atomic_load_explicit(&ring->tail, memory_order_relaxed)};
+}
+
+unsigned sz_ring_next(struct sz_ring *ring, struct sz_ring_view *view, struct iovec iov[2])
+{
+    if (view->end - atomic_load_explicit(&ring->tail, memory_order_relaxed) >= SZ_RING_SIZE)
+        return 0;
+    uint64_t n = atomic_load(head_word(ring, view->end));
+    if (n == 0)
+        return 0;
+    size_t from = (view->end + HEAD) % SZ_RING_SIZE;
+    size_t first = SZ_RING_SIZE - from < n ? SZ_RING_SIZE - from : n;
+    unsigned pieces = first < n ? 2 : 1;
+    iov[0] = (struct iovec){ring->bytes + from, first};
+    iov[1] = (struct iovec){ring->bytes, n - first};
+    view->end += record_size(n);
+    view->pieces += pieces;
+    view->records++;
+    view->bytes += n;
+    return pieces;
+}
+
 struct sz_ring_view sz_ring_peek(struct sz_ring *ring, struct iovec *iov, unsigned max)
 {
-    struct sz_ring_view view = {.end = atomic_load_explicit(&ring->tail, memory_order_relaxed)};
-    uint64_t start = view.end;
-    while (view.pieces + 2 <= max && view.end - start < SZ_RING_SIZE) {
-        uint64_t n = atomic_load(head_word(ring, view.end));
+    struct sz_ring_view view = sz_ring_view(ring);
+    struct iovec pair[2];
+    while (view.pieces + 2 <= max) {
+        unsigned before = view.pieces, n = sz_ring_next(ring, &view, pair);
         if (n == 0)
             break;
-        size_t from = (view.end + HEAD) % SZ_RING_SIZE;
-        size_t first = SZ_RING_SIZE - from < n ? SZ_RING_SIZE - from : n;
-        iov[view.pieces++] = (struct iovec){ring->bytes + from, first};
-        if (first < n)
-            iov[view.pieces++] = (struct iovec){ring->bytes, n - first};
-        view.end += record_size(n);
-        view.records++;
-        view.bytes += n;
+        memcpy(iov + before, pair, n * sizeof(*iov));
     }
     return view;
 }

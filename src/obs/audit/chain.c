@@ -19,34 +19,41 @@ struct sz_audit_hash sz_audit_line_hash(struct sz_slice line)
 }
 
 /* Of the line without its own hash: up to the quote that ends `prev`, and the brace. */
-static struct sz_audit_hash own_hash(struct sz_slice before)
+static struct sz_audit_hash own_hash(struct sz_sha256_state before)
 {
-    char bytes[SZ_AUDIT_LINE_MAX];
     struct sz_audit_hash h;
-    memcpy(bytes, before.p, before.n);
-    memcpy(bytes + before.n, "\"}", 2);
-    sz_sha256(sz_slice(bytes, before.n + 2), h.b);
+    sz_sha256_add(&before, sz_slice("\"}", 2));
+    sz_sha256_end(&before, h.b);
     return h;
 }
 
-static void add_hex(struct sz_buf *b, const struct sz_audit_hash *h)
+static char *put(char *at, struct sz_slice s)
 {
-    char hex[HEX];
-    sz_hex_encode(h->b, sizeof(h->b), hex);
-    sz_buf_add(b, hex, HEX);
+    memcpy(at, s.p, s.n);
+    return at + s.n;
 }
 
+static char *put_hex(char *at, const struct sz_audit_hash *h)
+{
+    sz_hex_encode(h->b, sizeof(h->b), at);
+    return at + HEX;
+}
+
+/* Both hashes of a line begin with the same bytes, nearly all of it: these are hashed once. */
 void sz_audit_seal(struct sz_buf *lines, size_t from, struct sz_audit_hash *head)
 {
-    sz_buf_adds(lines, prev_open);
-    add_hex(lines, head);
-    SZ_ASSERT(lines->n - from + OWN + 1 <= SZ_AUDIT_LINE_MAX);
-    struct sz_audit_hash own = own_hash(sz_slice(lines->p + from, lines->n - from));
-    sz_buf_adds(lines, hash_open);
-    add_hex(lines, &own);
-    sz_buf_add(lines, "\"}", 2);
-    *head = sz_audit_line_hash(sz_slice(lines->p + from, lines->n - from));
-    sz_buf_add(lines, "\n", 1);
+    struct sz_sha256_state state;
+    SZ_ASSERT(lines->n - from + SZ_AUDIT_TAIL + 1 <= SZ_AUDIT_LINE_MAX);
+    char *tail = sz_buf_room(lines, SZ_AUDIT_TAIL + 1);
+    char *at = put_hex(put(tail, prev_open), head);
+    sz_sha256_begin(&state);
+    sz_sha256_add(&state, sz_slice(lines->p + from, (size_t)(at - (lines->p + from))));
+    struct sz_audit_hash own = own_hash(state);
+    char *rest = at;
+    at = put(put_hex(put(at, hash_open), &own), sz_slice("\"}", 2));
+    sz_sha256_add(&state, sz_slice(rest, (size_t)(at - rest)));
+    sz_sha256_end(&state, head->b);
+    *at = '\n';
 }
 
 bool sz_audit_hash_parse(struct sz_slice hex, struct sz_audit_hash *out)
@@ -82,9 +89,12 @@ bool sz_audit_line_prev(struct sz_slice line, struct sz_audit_hash *prev)
 bool sz_audit_line_whole(struct sz_slice line)
 {
     struct sz_audit_hash told, own;
+    struct sz_sha256_state state;
     if (!has_tail(line) || !sz_audit_hash_parse(sz_slice(line.p + line.n - HASH_AT, HEX), &told))
         return false;
-    own = own_hash(sz_slice(line.p, line.n - OWN));
+    sz_sha256_begin(&state);
+    sz_sha256_add(&state, sz_slice(line.p, line.n - OWN));
+    own = own_hash(state);
     return sz_audit_hash_eq(&told, &own);
 }
 

@@ -8,7 +8,7 @@
 #include "obs/audit/journal.h"
 #include "subzero/log.h"
 
-enum { GROUP_BYTES = 256 * 1024, GROUP_RECORDS = 2048 };
+enum { GROUP_BYTES = 256 * 1024, GROUP_RECORDS = 2048, GIVE_BACK = 16 * 1024 /* bytes of the queue */ };
 
 static void add(struct sz_audit *audit, enum sz_audit_kind kind, struct sz_slice object, struct sz_slice detail,
                 struct sz_slice extra)
@@ -71,16 +71,16 @@ static void take(struct sz_audit *audit, struct sz_slice bytes, struct sz_mono n
     audit->group_records++;
 }
 
-/* The next event of the queue, whole; false: none. */
-static bool peek(struct sz_audit *audit, char room[SZ_AUDIT_EVENT_MAX], struct sz_ring_view *view,
+/* One more event of the queue, whole; false: none. */
+static bool next(struct sz_audit *audit, struct sz_ring_view *view, char room[SZ_AUDIT_EVENT_MAX],
                  struct sz_slice *bytes)
 {
     struct iovec iov[2];
-    *view = sz_ring_peek(&audit->ring, iov, 2);
-    if (view->pieces == 0)
+    unsigned pieces = sz_ring_next(&audit->ring, view, iov);
+    if (pieces == 0)
         return false;
     *bytes = sz_slice(iov[0].iov_base, iov[0].iov_len);
-    if (view->pieces == 2) {
+    if (pieces == 2) {
         memcpy(room, iov[0].iov_base, iov[0].iov_len);
         memcpy(room + iov[0].iov_len, iov[1].iov_base, iov[1].iov_len);
         *bytes = sz_slice(room, iov[0].iov_len + iov[1].iov_len);
@@ -88,38 +88,47 @@ static bool peek(struct sz_audit *audit, char room[SZ_AUDIT_EVENT_MAX], struct s
     return true;
 }
 
-static size_t group_bytes(const struct sz_audit *audit)
+/* Its place in the queue is given back with those before it, when they are many. */
+static void done(struct sz_audit *audit, struct sz_ring_view *view, size_t enough)
 {
-    return audit->store.tape[SZ_AUDIT_MAIN].group.n + audit->store.tape[SZ_AUDIT_DENIED].group.n;
+    if (view->bytes < enough)
+        return;
+    sz_ring_release(&audit->ring, view);
+    *view = sz_ring_view(&audit->ring);
+}
+
+static bool group_has_room(const struct sz_audit *audit)
+{
+    const struct sz_audit_store *store = &audit->store;
+    return store->tape[SZ_AUDIT_MAIN].group.n + store->tape[SZ_AUDIT_DENIED].group.n < GROUP_BYTES &&
+           sz_audit_store_room(store, SZ_AUDIT_MAIN) && sz_audit_store_room(store, SZ_AUDIT_DENIED);
 }
 
 static void take_queue(struct sz_audit *audit)
 {
     char room[SZ_AUDIT_EVENT_MAX];
-    struct sz_ring_view view;
+    struct sz_ring_view view = sz_ring_view(&audit->ring);
     struct sz_slice bytes;
     struct sz_mono now = sz_mono_read();
-    for (unsigned i = 0; i < GROUP_RECORDS && group_bytes(audit) < GROUP_BYTES; i++) {
-        if (!sz_audit_store_room(&audit->store, SZ_AUDIT_MAIN) ||
-            !sz_audit_store_room(&audit->store, SZ_AUDIT_DENIED) || !peek(audit, room, &view, &bytes))
-            return;
+    for (unsigned i = 0; i < GROUP_RECORDS && group_has_room(audit) && next(audit, &view, room, &bytes); i++) {
         take(audit, bytes, now);
-        sz_ring_release(&audit->ring, &view);
+        done(audit, &view, GIVE_BACK);
     }
+    done(audit, &view, 1);
 }
 
 void sz_audit_drop_queue(struct sz_audit *audit)
 {
     char room[SZ_AUDIT_EVENT_MAX];
-    struct sz_ring_view view;
+    struct sz_ring_view view = sz_ring_view(&audit->ring);
     struct sz_slice bytes;
-    while (peek(audit, room, &view, &bytes)) {
+    while (next(audit, &view, room, &bytes)) {
         struct sz_audit_event e;
         uint32_t port;
         sz_audit_event_unpack(bytes, &e, &port);
         if (port != 0)
             audit->ports[port - 1]->taken++;
-        sz_ring_release(&audit->ring, &view);
+        done(audit, &view, 1);
         lose(audit, 1);
     }
     sz_audit_tell_ports(audit, false);

@@ -112,6 +112,14 @@ bool sz_audit_index_may_have(const struct sz_audit_index *index, enum sz_audit_f
     return true;
 }
 
+static void add_time(struct sz_audit_index *index, int64_t us)
+{
+    if (us < atomic_load_explicit(&index->oldest, memory_order_relaxed))
+        atomic_store_explicit(&index->oldest, us, memory_order_relaxed);
+    if (us > atomic_load_explicit(&index->newest, memory_order_relaxed))
+        atomic_store_explicit(&index->newest, us, memory_order_relaxed);
+}
+
 void sz_audit_index_add(struct sz_audit_index *index, struct sz_slice line)
 {
     struct sz_slice value;
@@ -121,12 +129,18 @@ void sz_audit_index_add(struct sz_audit_index *index, struct sz_slice line)
         if (sz_audit_line_text(line, sz_audit_field_name(f), &value))
             add_value(index, f, value);
     }
-    if (!sz_audit_line_head(line, &seq, &value) || !sz_audit_time_parse(value, &us))
-        return;
-    if (us < atomic_load_explicit(&index->oldest, memory_order_relaxed))
-        atomic_store_explicit(&index->oldest, us, memory_order_relaxed);
-    if (us > atomic_load_explicit(&index->newest, memory_order_relaxed))
-        atomic_store_explicit(&index->newest, us, memory_order_relaxed);
+    if (sz_audit_line_head(line, &seq, &value) && sz_audit_time_parse(value, &us))
+        add_time(index, us);
+}
+
+void sz_audit_index_add_known(struct sz_audit_index *index, const char *line, const struct sz_audit_places *places,
+                              int64_t us)
+{
+    for (enum sz_audit_field f = 0; f < SZ_AUDIT_FIELDS; f++) {
+        if (places->at[f] != 0)
+            add_value(index, f, sz_slice(line + places->at[f], places->n[f]));
+    }
+    add_time(index, us);
 }
 
 bool sz_audit_index_times(const struct sz_audit_index *index, int64_t *oldest, int64_t *newest)

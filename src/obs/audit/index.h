@@ -27,12 +27,20 @@ enum sz_audit_field {
 };
 struct sz_slice sz_audit_field_name(enum sz_audit_field field);
 
+/* Where in a line the values stand, without their quotes; at 0: the line has no such member. */
+struct sz_audit_places {
+    uint16_t at[SZ_AUDIT_FIELDS], n[SZ_AUDIT_FIELDS];
+};
+
 struct sz_audit_index;
 /* For a segment that will hold about so many bytes. */
 struct sz_audit_index *sz_audit_index_new(uint64_t bytes);
 void sz_audit_index_free(struct sz_audit_index **index);
 /* One writer; readers may look meanwhile, and see what was added before the committed size that they read. */
 void sz_audit_index_add(struct sz_audit_index *index, struct sz_slice line);
+/* The same for whoever wrote the line and knows where its values are, and its time: nothing has to be looked for. */
+void sz_audit_index_add_known(struct sz_audit_index *index, const char *line, const struct sz_audit_places *places,
+                              int64_t us);
 /* value: as it stands in a line, escapes included. */
 bool sz_audit_index_may_have(const struct sz_audit_index *index, enum sz_audit_field field, struct sz_slice value);
 /* Times of its records, us; false when it has none. */

@@ -70,6 +70,7 @@ void sz_audit_store_close(struct sz_audit_store *store)
     drop_segments(store);
     for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
         free(store->tape[s].v);
+        free(store->tape[s].noted);
         sz_buf_fini(&store->tape[s].group);
     }
     if (store->dir >= 0)
@@ -87,7 +88,7 @@ static void reset_group(struct sz_audit_store *store)
     memset(store->kinds, 0, sizeof(store->kinds));
     for (unsigned s = 0; s < SZ_AUDIT_STREAMS; s++) {
         struct sz_audit_tape *tape = &store->tape[s];
-        tape->group.n = 0;
+        tape->group.n = tape->noted_n = 0;
         tape->group_head = tape->head;
         tape->group_front = tape->front;
         tape->group_first = tape->group_last = 0;
@@ -134,24 +135,44 @@ static void hex_of(const struct sz_audit_hash *h, char out[65])
     out[64] = '\0';
 }
 
-static void add_line(struct sz_audit_store *store, enum sz_audit_stream stream, const struct sz_audit_event *event,
-                     struct sz_slice extra)
+static struct sz_audit_noted *note_line(struct sz_audit_tape *tape, struct sz_wall time)
 {
-    struct sz_audit_tape *tape = &store->tape[stream];
+    if (tape->noted_n == tape->noted_cap) {
+        tape->noted_cap = tape->noted_cap == 0 ? 64 : 2 * tape->noted_cap;
+        tape->noted = sz_xrealloc(tape->noted, tape->noted_cap * sizeof(*tape->noted));
+    }
+    struct sz_audit_noted *noted = &tape->noted[tape->noted_n++];
+    noted->from = tape->group.n;
+    noted->us = time.us;
+    return noted;
+}
+
+/* An open line of the group; where it begins. */
+static size_t open_line(struct sz_audit_store *store, struct sz_audit_tape *tape, const struct sz_audit_event *event,
+                        struct sz_slice extra)
+{
     struct sz_audit_stamp stamp = {
         .seq = ++store->next_seq,
         .boot = store->boot,
         .pseudonyms = store->conf->pseudonyms ? &store->conf->pseudonym_key : NULL,
         .extra = extra,
+        .memo = &store->memo,
     };
-    size_t from = tape->group.n;
-    sz_audit_format(&tape->group, event, &stamp);
-    sz_audit_seal(&tape->group, from, &tape->group_head);
+    struct sz_audit_noted *noted = note_line(tape, event->time);
+    sz_audit_format(&tape->group, event, &stamp, &noted->places);
     if (tape->group_first == 0)
         tape->group_first = stamp.seq;
     tape->group_last = stamp.seq;
     tape->group_newest = event->time.us;
     store->kinds[event->kind]++;
+    return noted->from;
+}
+
+static void add_line(struct sz_audit_store *store, enum sz_audit_stream stream, const struct sz_audit_event *event,
+                     struct sz_slice extra)
+{
+    struct sz_audit_tape *tape = &store->tape[stream];
+    sz_audit_seal(&tape->group, open_line(store, tape, event, extra), &tape->group_head);
 }
 
 /* The first record of a segment of evidence says where both streams begin, so that a missing front is told apart. */
@@ -208,18 +229,12 @@ void sz_audit_store_add_checkpoint(struct sz_audit_store *store, struct sz_wall 
     char head[65];
     if (tape->rotate && tape->group.n == 0)
         add_segment_record(store, now);
-    size_t from = tape->group.n;
-    struct sz_audit_stamp stamp = {.seq = ++store->next_seq, .boot = store->boot};
-    sz_audit_format(&tape->group, &event, &stamp);
+    size_t from = open_line(store, tape, &event, SZ_NONE);
     hex_of(&denied->group_head, head);
     sz_buf_printf(&tape->group, ",\"head_denied\":\"%s\"", head);
     if (key != NULL)
         sign(&tape->group, from, &tape->group_head, key);
     sz_audit_seal(&tape->group, from, &tape->group_head);
-    tape->group_last = stamp.seq;
-    tape->group_first = tape->group_first == 0 ? stamp.seq : tape->group_first;
-    tape->group_newest = now.us;
-    store->kinds[SZ_AUDIT_CHECKPOINT]++;
     sz_buf_add(copy, tape->group.p + from, tape->group.n - from - 1);
 }
 
@@ -319,12 +334,12 @@ static int write_tape(struct sz_audit_store *store, enum sz_audit_stream stream,
     return tape->rotate ? write_new(store, stream, made) : write_on(store, tape);
 }
 
-static void index_group(struct sz_audit_segment *segment, struct sz_slice lines)
+static void index_group(struct sz_audit_segment *segment, const struct sz_audit_tape *tape)
 {
-    struct sz_slice line;
-    while (segment->index != NULL && lines.n > 0 && sz_split(&lines, '\n', &line)) {
-        if (line.n > 0)
-            sz_audit_index_add(segment->index, line);
+    struct sz_audit_index *index = segment->index;
+    for (size_t i = 0; index != NULL && i < tape->noted_n; i++) {
+        const struct sz_audit_noted *noted = &tape->noted[i];
+        sz_audit_index_add_known(index, tape->group.p + noted->from, &noted->places, noted->us);
     }
 }
 
@@ -354,7 +369,7 @@ static void settle(struct sz_audit_store *store, enum sz_audit_stream stream, st
         tape->rotate = false;
     }
     struct sz_audit_segment *segment = sz_audit_tape_last(tape);
-    index_group(segment, sz_buf_slice(&tape->group));
+    index_group(segment, tape);
     tape->size += tape->group.n;
     tape->head = tape->group_head;
     tape->dirty = false;

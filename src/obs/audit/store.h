@@ -14,6 +14,12 @@
 #include "subzero/conf.h"
 #include "subzero/crypto.h"
 
+struct sz_audit_noted { /* a line of the group */
+    size_t from;
+    int64_t us;
+    struct sz_audit_places places;
+};
+
 struct sz_audit_tape {           /* one stream */
     struct sz_audit_segment **v; /* oldest first; the last is written */
     size_t n, cap;
@@ -30,6 +36,8 @@ struct sz_audit_tape {           /* one stream */
     struct sz_audit_hash group_head, group_front;
     uint64_t group_first, group_last; /* sequence numbers; 0: none */
     int64_t group_newest;
+    struct sz_audit_noted *noted; /* the group's lines, for the index */
+    size_t noted_n, noted_cap;
     size_t removing; /* segments that retention removes once the group is committed */
     /* ended, and its side file is not written yet */
     struct sz_audit_segment *ended;
@@ -50,6 +58,7 @@ struct sz_audit_store {
     uint64_t boot;     /* random: event ids */
     uint64_t seq;      /* last committed */
     uint64_t next_seq; /* last of the group */
+    struct sz_audit_memo memo;
     struct sz_audit_tape tape[SZ_AUDIT_STREAMS];
     struct sz_audit_finding findings[4];
     size_t findings_n;
