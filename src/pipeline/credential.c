@@ -3,7 +3,8 @@
 
 #include "subzero/scan.h"
 
-enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct sz_slice *token)
+/* What stands behind "Bearer", whatever it is. */
+static enum sz_reason locate_bearer(const struct sz_slice *values, size_t n, struct sz_slice *token)
 {
     if (n == 0)
         return SZ_REASON_missing_token;
@@ -20,10 +21,18 @@ enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct s
                                                                             : SZ_REASON_missing_token;
     while (rest.n > 0 && rest.p[0] == ' ')
         rest = sz_from(rest, 1);
-    if (!sz_scan_b64token(rest))
-        return SZ_REASON_malformed_token;
     *token = rest;
     return SZ_REASON_allowed;
+}
+
+static enum sz_reason scanned(enum sz_reason reason, const struct sz_slice *token)
+{
+    return reason != SZ_REASON_allowed || sz_scan_b64token(*token) ? reason : SZ_REASON_malformed_token;
+}
+
+enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct sz_slice *token)
+{
+    return scanned(locate_bearer(values, n, token), token);
 }
 
 /*
@@ -110,13 +119,16 @@ struct sz_slice sz_cookie_find(const struct sz_headers *headers, struct sz_slice
     return found;
 }
 
-enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_slice query,
-                                  const struct sz_conf_route *route, struct sz_slice *token)
+enum sz_reason sz_credential_locate(const struct sz_headers *headers, struct sz_slice query,
+                                    const struct sz_conf_route *route, struct sz_slice *token)
 {
     unsigned fields, extras = 0;
     struct sz_slice extra = SZ_NONE, value = sz_headers_get(headers, SZ_S("authorization"), &fields);
-    enum sz_reason reason = fields > 1 ? SZ_REASON_bad_request : sz_bearer_token(&value, fields, token);
-    if (route->token_from == 0 || (reason != SZ_REASON_allowed && reason != SZ_REASON_missing_token))
+    enum sz_reason reason = fields > 1 ? SZ_REASON_bad_request : locate_bearer(&value, fields, token);
+    if (route->token_from == 0)
+        return reason;
+    reason = scanned(reason, token);
+    if (reason != SZ_REASON_allowed && reason != SZ_REASON_missing_token)
         return reason;
     if (route->token_from & SZ_FROM_COOKIE)
         extra = sz_cookie_find(headers, route->cookie_name, &extras);
@@ -128,8 +140,12 @@ enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_sl
         return reason;
     if (extras > 1 || reason == SZ_REASON_allowed)
         return SZ_REASON_bad_request;
-    if (!sz_scan_b64token(extra))
-        return SZ_REASON_malformed_token;
     *token = extra;
     return SZ_REASON_allowed;
+}
+
+enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_slice query,
+                                  const struct sz_conf_route *route, struct sz_slice *token)
+{
+    return scanned(sz_credential_locate(headers, query, route, token), token);
 }

@@ -19,6 +19,10 @@ enum sz_reason sz_bearer_token(const struct sz_slice *values, size_t n, struct s
 enum sz_reason sz_credential_find(const struct sz_headers *headers, struct sz_slice query,
                                   const struct sz_conf_route *route, struct sz_slice *token);
 
+/* The same without a look at the token's characters: for who knows it by its fingerprint, and scans it otherwise. */
+enum sz_reason sz_credential_locate(const struct sz_headers *headers, struct sz_slice query,
+                                    const struct sz_conf_route *route, struct sz_slice *token);
+
 /* The query without the credential parameter, a Cookie value without the credential cookie; the input without one. */
 struct sz_slice sz_query_without(struct sz_slice query, struct sz_slice name, struct sz_pool *pool);
 struct sz_slice sz_cookie_without(struct sz_slice cookie, struct sz_slice name, struct sz_pool *pool);

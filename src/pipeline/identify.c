@@ -17,6 +17,7 @@
 #include "pipeline/stages.h"
 #include "pipeline/threat.h"
 #include "pipeline/verify_queue.h"
+#include "subzero/scan.h"
 
 static void count(struct sz_txn *txn, struct sz_series series)
 {
@@ -265,7 +266,10 @@ static bool rejected_before(struct sz_txn *txn, enum sz_reason *reason)
     return true;
 }
 
-/* From L1, or a rejection that still holds; *done: there was one, and the step is that of the request. */
+/*
+ * From L1, or a rejection that still holds; *done: there was one, and the step is that of the request.  Only a token
+ * that is not in L1 is scanned: what is there was verified, and hence scanned, when it came.
+ */
 static enum sz_step look_up(struct sz_txn *txn, bool *done)
 {
     enum sz_reason reason;
@@ -273,10 +277,10 @@ static enum sz_step look_up(struct sz_txn *txn, bool *done)
     *done = true;
     if (cached(txn))
         return judge(txn);
-    if (rejected_before(txn, &reason)) {
-        txn->identity = NULL;
-        return sz_refuse(txn, reason);
-    }
+    if (!sz_scan_b64token(txn->token))
+        return refuse_known(txn, SZ_REASON_malformed_token);
+    if (rejected_before(txn, &reason))
+        return refuse_known(txn, reason);
     sz_identity_init(txn->identity);
     *done = false;
     return SZ_STEP_GO_ON;
@@ -329,7 +333,7 @@ static enum sz_step identify_opaque(struct sz_txn *txn)
     int issuer = sz_opaque_issuer(txn);
     txn->credential = SZ_CREDENTIAL_OPAQUE;
     if (issuer < 0)
-        return sz_refuse(txn, SZ_REASON_invalid_token);
+        return sz_refuse(txn, sz_scan_b64token(txn->token) ? SZ_REASON_invalid_token : SZ_REASON_malformed_token);
     txn->fingerprint =
         sz_fingerprint(SZ_CREDENTIAL_OPAQUE, sz_issuer_id(txn->snapshot->issuers, (size_t)issuer) + 1, txn->token);
     enum sz_step step = look_up(txn, &done);
@@ -364,7 +368,7 @@ enum sz_step sz_stage_identify(struct sz_txn *txn)
     }
     if (route->is_public)
         return sz_pass(txn);
-    enum sz_reason reason = sz_credential_find(&txn->req.headers, txn->target.query, route, &txn->token);
+    enum sz_reason reason = sz_credential_locate(&txn->req.headers, txn->target.query, route, &txn->token);
     if (reason != SZ_REASON_allowed)
         return sz_refuse(txn, reason);
     if (txn->token.n > SZ_TOKEN_MAX)

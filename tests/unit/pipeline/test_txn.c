@@ -76,6 +76,8 @@ Test(txn, tokens_are_judged)
     struct sz_slice good = kit_token(&kit, "");
     expect_twice(&(struct kit_request){.target = "/plain"}, SZ_REASON_missing_token);
     expect_twice(&(struct kit_request){.target = "/plain", .token = SZ_S("x.y.z")}, SZ_REASON_malformed_token);
+    expect_twice(&(struct kit_request){.target = "/plain", .token = SZ_S("x.y,z")}, SZ_REASON_malformed_token);
+    expect_twice(&(struct kit_request){.target = "/plain", .token = SZ_S("x.y.z w")}, SZ_REASON_malformed_token);
     expect_twice(&(struct kit_request){.target = "/plain", .token = good}, SZ_REASON_allowed);
     expect_twice(&(struct kit_request){.target = "/two", .token = good}, SZ_REASON_wrong_issuer);
     expect_twice(
