@@ -19,9 +19,9 @@ static int dir_trusted(int dir, struct sz_text *why)
         return failed(why, errno, "cannot look at it");
     if (st.st_uid != geteuid())
         sz_text_set(why, "it belongs to another user (%u); chown it", (unsigned)st.st_uid);
-    else if ((st.st_mode & 07777) != 0700)
+    else if ((st.st_mode & 0777) != 0700) /* set-group-ID is inherited, as in volumes that Kubernetes gives a group */
         sz_text_set(why, "its mode is %04o; whoever can write there could make keys: chmod 0700",
-                    (unsigned)(st.st_mode & 07777));
+                    (unsigned)(st.st_mode & 0777));
     else
         return 0;
     return -EPERM;
