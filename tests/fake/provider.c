@@ -237,8 +237,12 @@ struct provider *provider_start(const struct provider_options *options)
     provider_new_key(p, false);
     if (p->options.tls)
         make_certificate(p, &tls);
-    p->upstream = upstream_start_at(p->options.tls ? &tls : NULL, p->options.port);
-    snprintf(p->url, sizeof(p->url), "%s://127.0.0.1:%u", p->options.tls ? "https" : "http", provider_port(p));
+    const char *address = p->options.address != NULL ? p->options.address : "127.0.0.1";
+    p->upstream = upstream_start_on(p->options.tls ? &tls : NULL, address, p->options.port);
+    if (p->options.url != NULL)
+        snprintf(p->url, sizeof(p->url), "%s", p->options.url);
+    else
+        snprintf(p->url, sizeof(p->url), "%s://127.0.0.1:%u", p->options.tls ? "https" : "http", provider_port(p));
     snprintf(p->issuer, sizeof(p->issuer), "%s", p->options.issuer != NULL ? p->options.issuer : p->url);
     upstream_play(p->upstream, &script);
     return p;

@@ -69,8 +69,10 @@ struct provider_script {
 
 struct provider_options {
     bool tls, h2;          /* h2: HTTP/2 where the client offers it; needs tls */
+    const char *address;   /* NULL: 127.0.0.1; 0.0.0.0: all of them */
     uint16_t port;         /* 0: a free one */
     const char *san;       /* names of its certificate; NULL: "IP:127.0.0.1,DNS:localhost" */
+    const char *url;       /* what its metadata calls it; NULL: by its address and port */
     const char *issuer;    /* NULL: its own URL */
     bool opaque;           /* the token endpoint gives opaque tokens */
     const char *client_id; /* NULL: "gateway"; its secret is "s3cret+/:%" */

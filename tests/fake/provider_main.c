@@ -1,7 +1,7 @@
 /*
  * The fake provider as a program, for demonstrations and by hand.
  *
- *   fake_provider [--port N] [--tls] [--h2] [--issuer URL] [--opaque] [--quiet]
+ *   fake_provider [--address A] [--port N] [--url URL] [--tls] [--h2] [--issuer URL] [--opaque] [--quiet]
  *
  * Prints where it listens and runs until it is interrupted.  provider.h lists its endpoints.
  */
@@ -15,10 +15,11 @@
 
 static int usage(const char *wrong)
 {
-    fprintf(stderr,
-            "fake_provider: %s\nusage: fake_provider [--port N] [--tls] [--h2] [--issuer URL] [--opaque] "
-            "[--quiet]\n",
-            wrong);
+    fprintf(
+        stderr,
+        "fake_provider: %s\nusage: fake_provider [--address A] [--port N] [--url URL] [--tls] [--h2] [--issuer URL] "
+        "[--opaque] [--quiet]\n",
+        wrong);
     return 2;
 }
 
@@ -45,6 +46,10 @@ int main(int argc, char **argv)
         uint64_t port = 0;
         if (strcmp(argv[i], "--port") == 0 && i + 1 < argc && sz_parse_u64(sz_cstr(argv[i + 1]), 65535, &port) == 0)
             options.port = (uint16_t)port, i++;
+        else if (strcmp(argv[i], "--address") == 0 && i + 1 < argc)
+            options.address = argv[++i];
+        else if (strcmp(argv[i], "--url") == 0 && i + 1 < argc)
+            options.url = argv[++i];
         else if (strcmp(argv[i], "--issuer") == 0 && i + 1 < argc)
             options.issuer = argv[++i];
         else if (strcmp(argv[i], "--tls") == 0)

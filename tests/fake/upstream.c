@@ -26,6 +26,7 @@ struct conn {
 };
 
 struct upstream {
+    struct in_addr address;
     uint16_t port;
     int listener, stop[2]; /* stop: a pipe that is closed to end everything */
     SSL_CTX *tls;
@@ -273,7 +274,7 @@ static void listen_on(struct upstream *u)
     socklen_t n = sizeof(addr);
     int on = 1;
 
-    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    addr.sin_addr = u->address;
     u->listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     SZ_ASSERT(u->listener >= 0 && setsockopt(u->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) == 0);
     SZ_ASSERT(bind(u->listener, (struct sockaddr *)&addr, sizeof(addr)) == 0 && listen(u->listener, 1024) == 0);
@@ -336,8 +337,14 @@ struct upstream *upstream_start(const struct upstream_tls *tls)
 
 struct upstream *upstream_start_at(const struct upstream_tls *tls, uint16_t port)
 {
+    return upstream_start_on(tls, "127.0.0.1", port);
+}
+
+struct upstream *upstream_start_on(const struct upstream_tls *tls, const char *address, uint16_t port)
+{
     struct upstream *u = sz_xcalloc(1, sizeof(*u));
 
+    SZ_ASSERT(inet_pton(AF_INET, address, &u->address) == 1);
     pthread_mutex_init(&u->lock, NULL);
     pthread_cond_init(&u->changed, NULL);
     u->tls = tls != NULL ? server_context(tls) : NULL;

@@ -60,6 +60,8 @@ struct upstream_tls {
 /* On a free port of 127.0.0.1; tls NULL: plain. */
 struct upstream *upstream_start(const struct upstream_tls *tls);
 struct upstream *upstream_start_at(const struct upstream_tls *tls, uint16_t port);
+/* On another address of this machine, in IPv4's dots; 0.0.0.0: on all of them. */
+struct upstream *upstream_start_on(const struct upstream_tls *tls, const char *address, uint16_t port);
 void upstream_stop(struct upstream **u);
 uint16_t upstream_port(const struct upstream *u);
 /* From the next request (or connection) on; NULL: the zeroed one. */
