@@ -20,6 +20,8 @@ def say(text=""):
 def measure(cell, options, build=BUILD):
     """One run of a cell in a scratch folder of its own."""
     say(f"{cell.NAME}: {cell.TITLE}")
+    if options.seconds is None:
+        options = argparse.Namespace(**dict(vars(options), seconds=getattr(cell, "SECONDS", 3)))
     with tempfile.TemporaryDirectory(prefix="subzero-bench.") as scratch:
         os.chmod(scratch, 0o755)
         work = getattr(cell, "smoke", cell.run) if options.smoke else cell.run
@@ -150,7 +152,9 @@ def main(argv):
     parser.add_argument("--table", action="store_true", help="bars and verdicts from the latest results; exit 1 when one is missed")
     parser.add_argument("--candidates", action="store_true", help="with --table: the results of dirty trees instead")
     parser.add_argument("--pairs", type=int, default=7, help="good pairs wanted (at least 5 for a verdict that counts)")
-    parser.add_argument("--seconds", type=int, help="length of one side's run (3; of an attempt of compare 1)")
+    parser.add_argument("--seconds", type=int, help="length of one side's run (3 or the cell's own; of an attempt of compare 1)")
+    parser.add_argument("--users", type=int, help="of a scenario, in place of its own number")
+    parser.add_argument("--spawn-rate", type=int, help="users a second that a scenario starts")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--smoke", action="store_true", help="once through and short, held by CI's wide guards; keeps nothing")
     parser.add_argument("--check", action="store_true", help="with publish: changes nothing, exit 1 when the docs differ")
@@ -161,7 +165,6 @@ def main(argv):
     if options.names[:1] == ["compare"]:
         options.seconds = options.seconds or 1
         return compared(options.names[1:], options)
-    options.seconds = options.seconds or 3
     if options.table:
         return 0 if table(os.path.join(store.RESULTS, store.CANDIDATE) if options.candidates else store.RESULTS) else 1
     if not options.names or options.names == ["list"]:

@@ -14,7 +14,7 @@ class Skip(Exception):
 
 def options(given=None):
     """Those of a smoke run, whatever the command line said."""
-    short = dict(pairs=1, seconds=1, connections=64, smoke=True, profile=False)
+    short = dict(pairs=1, seconds=1, connections=64, smoke=True, profile=False, users=None, spawn_rate=None)
     return argparse.Namespace(**dict(vars(given) if given else {}, **short))
 
 

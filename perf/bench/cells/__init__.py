@@ -1,6 +1,6 @@
 """One file for each benchmark: NAME, TITLE, BARS and run(bench, options) -> measured; perf/README.md says it in full.
 
-measured is {"workload", "configuration", "figures", "pairs", "failures"}; figures map a name to a summary.  A file here is
+A file may have CELLS instead, objects of that shape: a family of them.  measured is {"workload", "configuration", "figures", "pairs", "failures"}; figures map a name to a summary.  A file here is
 found by itself: there is no list to add it to.
 """
 
@@ -18,7 +18,8 @@ def order(name):
 
 def found():
     modules = [importlib.import_module(f"{__name__}.{entry.name}") for entry in pkgutil.iter_modules(__path__)]
-    return sorted((module for module in modules if hasattr(module, "NAME")), key=lambda module: order(module.NAME))
+    cells = [cell for module in modules for cell in getattr(module, "CELLS", [module])]
+    return sorted((cell for cell in cells if hasattr(cell, "NAME")), key=lambda cell: order(cell.NAME))
 
 
 ALL = {cell.NAME: cell for cell in found()}
