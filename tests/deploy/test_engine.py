@@ -1,5 +1,6 @@
 """The image built, docker-compose.yml started, the tour of docs/guides/containers.md walked, and what may happen to a
 container done to it.  Skipped, with a word, where no Docker engine runs."""
+import concurrent.futures
 import http.client
 import json
 import os
@@ -65,9 +66,13 @@ class Engine(unittest.TestCase):
             raise unittest.SkipTest("no Docker engine runs here")
         engine.find_compose()
         base = engine.base_image()
-        images = {variable: engine.standin(variable, stage, base) for variable, stage in engine.STANDINS.items()}
-        images["SUBZERO_IMAGE"] = engine.build("subzero-test", "runtime", base)
-        images["SAMPLES_IMAGE"] = engine.build("subzero-test-samples", "samples", base)
+        # The one waits for the network, the other for the compiler.
+        with concurrent.futures.ThreadPoolExecutor(1) as other:
+            standins = other.submit(lambda: {variable: engine.standin(variable, stage, base)
+                                             for variable, stage in engine.STANDINS.items()})
+            images = {"SUBZERO_IMAGE": engine.build("subzero-test", "runtime", base),
+                      "SAMPLES_IMAGE": engine.build("subzero-test-samples", "samples", base)}
+            images.update(standins.result())
         cls.image = images["SUBZERO_IMAGE"]
         cls.project = engine.Project(dict(images, BASE_IMAGE=base))
         kit.at_end(cls, cls.project.down)
