@@ -474,10 +474,15 @@ static int listen_at(uint16_t port)
 
 void fake_redis_start(struct fake_redis *f)
 {
+    fake_redis_start_at(f, free_port());
+}
+
+void fake_redis_start_at(struct fake_redis *f, uint16_t port)
+{
     *f = (struct fake_redis){.mode = FAKE_REDIS_REPLY, .logins = true};
     pthread_mutex_init(&f->lock, NULL);
     sz_buf_adds(&f->reply, SZ_S("+OK\r\n"));
-    f->port = free_port();
+    f->port = port;
     snprintf(f->url, sizeof(f->url), "redis://127.0.0.1:%u", f->port);
     f->listener = listen_at(f->port);
     SZ_ASSERT(pthread_create(&f->thread, NULL, fake_main, f) == 0);

@@ -90,6 +90,7 @@ struct fake_redis {
     atomic_bool ending;
 };
 void fake_redis_start(struct fake_redis *f);
+void fake_redis_start_at(struct fake_redis *f, uint16_t port); /* in the place of a server that has ended */
 void fake_redis_stop(struct fake_redis *f);
 /* From now on; `logins` false: the mode is for them, too. */
 void fake_redis_set(struct fake_redis *f, enum fake_redis_mode mode, struct sz_slice reply, bool logins);
