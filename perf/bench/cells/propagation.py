@@ -17,7 +17,7 @@ TITLE = "a revocation at one instance, refused at another: two instances, one Re
 SMOKE = True
 BARS = [
     {"figure": "max_ms", "bar": 100, "beyond": None, "better": "lower", "what": "ms, the longest of all"},
-    {"figure": "p99_ms", "bar": 100, "beyond": None, "better": "lower", "what": "ms"},
+    {"figure": "p99_ms", "bar": 100, "beyond": None, "better": "lower", "what": "ms, 99 of 100"},
     {"figure": "unheard", "bar": 0, "beyond": None, "exact": True, "better": "lower", "what": "revocations that the other one heard of in another way than by an announcement"},
 ]
 GUARDS = [{"figure": "max_ms", "bar": 2000, "better": "lower", "what": "ms, the longest of all"},
