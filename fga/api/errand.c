@@ -5,6 +5,7 @@
 #include "fga/api/errand.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,6 @@
 
 #define THREADS_MAX 8
 #define BATCH       64 /* errands until `after` */
-#define BEHIND      10 /* nice: a long errand gets a tenth of what a loop gets that wants the same core */
 
 struct line { /* who waits for threads of one kind */
     struct sz_errands *of;
@@ -21,18 +21,19 @@ struct line { /* who waits for threads of one kind */
     unsigned waiting, most;
     pthread_t threads[THREADS_MAX];
     unsigned threads_n, started;
-    bool is_long, ending;
+    bool ending;
     char name[16];
 };
 
 struct sz_errands {
     pthread_mutex_t lock;
     struct line at_once, later;
+    int nice; /* of the threads of at_once */
     void (*after)(void *arg);
     void *arg;
 };
 
-static void line_init(struct line *line, struct sz_errands *q, const char *name, unsigned threads, unsigned most)
+static void line_init(struct line *line, struct sz_errands *q, unsigned threads, unsigned most)
 {
     SZ_ASSERT(threads <= THREADS_MAX);
     line->of = q;
@@ -40,8 +41,6 @@ static void line_init(struct line *line, struct sz_errands *q, const char *name,
     line->last = &line->first;
     line->threads_n = threads;
     line->most = most;
-    line->is_long = line == &q->later;
-    snprintf(line->name, sizeof(line->name), "%s%s", name, line->is_long ? "-long" : "");
 }
 
 struct sz_errands *sz_errands_new(const struct sz_errands_conf *conf)
@@ -49,8 +48,11 @@ struct sz_errands *sz_errands_new(const struct sz_errands_conf *conf)
     struct sz_errands *q = sz_xcalloc(1, sizeof(*q));
     SZ_ASSERT(conf->threads >= 1);
     pthread_mutex_init(&q->lock, NULL);
-    line_init(&q->at_once, q, conf->name, conf->threads, conf->most);
-    line_init(&q->later, q, conf->name, conf->long_threads, conf->long_most);
+    line_init(&q->at_once, q, conf->threads, conf->most);
+    line_init(&q->later, q, conf->long_threads, conf->long_most);
+    q->nice = conf->nice;
+    snprintf(q->at_once.name, sizeof(q->at_once.name), "%s", conf->name);
+    snprintf(q->later.name, sizeof(q->later.name), "%s-long", conf->name);
     q->after = conf->after;
     q->arg = conf->arg;
     return q;
@@ -74,10 +76,7 @@ void sz_errand_finish(struct sz_errand *e)
 
 bool sz_errand_wanted(struct sz_errand *e)
 {
-    pthread_mutex_lock(&e->on->lock);
-    bool wanted = !e->cancelled;
-    pthread_mutex_unlock(&e->on->lock);
-    return wanted;
+    return !atomic_load_explicit(&e->cancelled, memory_order_relaxed);
 }
 
 static struct sz_errand *take(struct line *line)
@@ -123,11 +122,15 @@ static void work(struct sz_errands *q, struct sz_errand *e, bool wanted)
     }
 }
 
+/* Of this thread alone, as Linux has it.  Where it may not, it competes like any other. */
 static void begin_thread(const struct line *line)
 {
+    const struct sched_param none = {0};
     pthread_setname_np(pthread_self(), line->name);
-    if (line->is_long) /* of this thread alone, as Linux has it; where it may not, it competes like any other */
-        (void)setpriority(PRIO_PROCESS, 0, BEHIND);
+    if (line == &line->of->later)
+        (void)sched_setscheduler(0, SCHED_IDLE, &none);
+    else if (line->of->nice != 0)
+        (void)setpriority(PRIO_PROCESS, 0, line->of->nice);
 }
 
 static void *thread_main(void *arg)

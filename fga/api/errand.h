@@ -7,11 +7,15 @@
  *                 └── sz_errand_cancel: done never runs; what has not begun never runs; the errand frees itself
  *
  * Nobody can tell beforehand how long an errand takes.  Where there are threads for long ones, an errand that has had
- * its time on the first gives way (SZ_ERRAND_LONG) and begins anew on those: short ones never wait for long ones, and
- * of long ones as many are under way as there are threads, which the kernel lets take turns, behind everything else.
+ * its time on the first gives way (SZ_ERRAND_LONG) and begins anew on those: short ones never wait for long ones.  Of
+ * long ones as many are under way as there are threads; the kernel lets these take turns, on what everything else
+ * leaves of the processors (SCHED_IDLE), so that a loop which wakes up runs at once.  Where nothing is left, long
+ * errands meet their deadlines.
  */
 #ifndef SZ_FGA_API_ERRAND_H
 #define SZ_FGA_API_ERRAND_H
+
+#include <stdatomic.h>
 
 #include "subzero/loop.h"
 
@@ -32,13 +36,15 @@ struct sz_errand { /* zeroed, then the functions set; heap, embedded in whatever
     struct sz_loop *loop; /* NULL: nobody waits */
     struct sz_errand *next;
     struct sz_msg msg;
-    bool posted, cancelled; /* under the queue's lock */
-    bool is_long;           /* its thread's */
+    bool posted;           /* under the queue's lock */
+    atomic_bool cancelled; /* written under it */
+    bool is_long;          /* its thread's */
 };
 
 struct sz_errands_conf {
     const char *name;                 /* of the threads */
     unsigned threads, most;           /* most: that wait */
+    int nice;                         /* of the threads: how far behind the loops, which are at 0 */
     unsigned long_threads, long_most; /* 0: no errand gives way */
     void (*after)(void *arg); /* on the thread when all that was queued has run, or enough of it; NULL: nothing */
     void *arg;

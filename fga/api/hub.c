@@ -10,12 +10,14 @@
 #include "subzero/crypto.h"
 
 /*
- * The pool's threads answer what takes a few milliseconds, and find out what takes longer; that goes to the long ones,
+ * The pool's threads answer what takes about a millisecond, and find out what takes longer; that goes to the long ones,
  * of which four take turns on what the loops leave.  Streams have threads of their own: those wait for their clients.
  */
 enum { POOL_THREADS = 2, POOL_MOST = 1024, LONG_THREADS = 4, LONG_MOST = 256, WRITER_MOST = 1024 };
 enum { STREAM_THREADS = 4, STREAM_MOST = 64 };
-#define QUANTUM SZ_MS(5)
+/* Nice: about a third of what a loop gets that wants the same processor. */
+enum { BEHIND = 5 };
+#define QUANTUM SZ_MS(1)
 
 void sz_hub_settle(struct sz_ofga *api, bool synced)
 {
@@ -57,8 +59,8 @@ struct sz_fga_hub *sz_fga_hub_new(const struct sz_fga_clock *clock)
                                                          .most = POOL_MOST,
                                                          .long_threads = LONG_THREADS,
                                                          .long_most = LONG_MOST});
-    hub->streams =
-        sz_errands_new(&(struct sz_errands_conf){.name = "fga-stream", .threads = STREAM_THREADS, .most = STREAM_MOST});
+    hub->streams = sz_errands_new(&(struct sz_errands_conf){
+        .name = "fga-stream", .threads = STREAM_THREADS, .most = STREAM_MOST, .nice = BEHIND});
     hub->writer = sz_errands_new(&(struct sz_errands_conf){
         .name = "fga-writer", .threads = 1, .most = WRITER_MOST, .after = settle, .arg = hub});
     hub->held_last = &hub->held;
