@@ -66,15 +66,14 @@ class Engine(unittest.TestCase):
             raise unittest.SkipTest("no Docker engine runs here")
         engine.find_compose()
         base = engine.base_image()
+        cls.image = "subzero-test"
+        ours = {"BASE_IMAGE": base, "SUBZERO_IMAGE": cls.image, "SAMPLES_IMAGE": "subzero-test-samples"}
         # The one waits for the network, the other for the compiler.
         with concurrent.futures.ThreadPoolExecutor(1) as other:
             standins = other.submit(lambda: {variable: engine.standin(variable, stage, base)
                                              for variable, stage in engine.STANDINS.items()})
-            images = {"SUBZERO_IMAGE": engine.build("subzero-test", "runtime", base),
-                      "SAMPLES_IMAGE": engine.build("subzero-test-samples", "samples", base)}
-            images.update(standins.result())
-        cls.image = images["SUBZERO_IMAGE"]
-        cls.project = engine.Project(dict(images, BASE_IMAGE=base))
+            engine.must(engine.Project(ours)("build", limit=1200), "compose build")
+            cls.project = engine.Project(dict(ours, **standins.result()))
         kit.at_end(cls, cls.project.down)
         started = cls.project("up", "-d", "--no-build", "prometheus", limit=300)
         if started.returncode != 0:
