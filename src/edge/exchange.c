@@ -1,6 +1,10 @@
 /*
  * Answering: from the transaction's answer to h2o's response, and the end of an exchange in the dispose hook of its
  * memory, which runs whatever happened.
+ *
+ * h2o stops reading an HTTP/1 socket before a handler runs and starts again after the answer: two epoll_ctl for each
+ * request that waits for anything.  Kept registered, but in the mode that reads nothing (the request's slices point
+ * into the input buffer), the usual one costs neither.
  */
 #include "edge/exchange.h"
 
@@ -19,6 +23,37 @@ static void *pool_alloc(struct sz_pool *pool, size_t size)
     return (void *)((p + 15) & ~(uintptr_t)15);
 }
 
+/* ---- the socket of an HTTP/1 client that waits ------------------------------------------------------------- */
+
+/* A pipelined request or the end of the connection; both can wait until the answer is out. */
+static void on_client_ready(h2o_socket_t *sock, const char *err)
+{
+    (void)err;
+    h2o_socket_read_stop(sock);
+}
+
+void sz_exchange_wait(struct sz_exchange *x)
+{
+    if (x->waits || x->req->version >= 0x200)
+        return;
+    x->waits = true;
+    h2o_socket_dont_read(x->conn->sock, 1);
+    h2o_socket_read_start(x->conn->sock, on_client_ready);
+}
+
+/* In the dispose hook, just before h2o reads the next request. */
+static void stop_waiting(struct sz_exchange *x)
+{
+    h2o_socket_t *sock = x->waits ? x->req->conn->callbacks->get_socket(x->req->conn) : NULL;
+    if (sock == NULL)
+        return;
+    h2o_socket_read_stop(sock);
+    h2o_socket_dont_read(sock, 0);
+    sz_conn_closing(x->conn, sz_loop_now(x->thread->loop)); /* unless h2o reads on */
+}
+
+/* ---- the end ----------------------------------------------------------------------------------------------- */
+
 /* The request is over, for any reason and in any state. */
 static void on_dispose(void *arg)
 {
@@ -28,6 +63,7 @@ static void on_dispose(void *arg)
     sz_defer_cancel(&x->hop);
     if (x->proxy != NULL)
         sz_proxy_detach(x);
+    stop_waiting(x);
     if (x->generation != NULL)
         sz_pools_release(thread->pools, x->generation);
     if (x->asking != NULL)
@@ -68,6 +104,8 @@ struct sz_exchange *sz_exchange_new(h2o_req_t *req, struct sz_edge_thread *threa
     x->conn->reading = false;
     return x;
 }
+
+/* ---- answering --------------------------------------------------------------------------------------------- */
 
 void sz_exchange_add_respond(struct sz_exchange *x)
 {

@@ -30,6 +30,7 @@ struct sz_exchange {
     struct sz_generation *generation; /* NULL: judging has not begun */
     struct sz_defer hop;              /* HTTP/2: the zero-timeout hop before work starts */
     bool counted;                     /* in gate.in_flight */
+    bool waits;                       /* HTTP/1: its socket stays registered meanwhile */
     bool complete;                    /* the whole response was handed to h2o (the proxy sets it with its last piece) */
     bool cut;                         /* the rest of the response will not come, and that is not the client's doing */
     bool answered;                    /* a response was started; h2o asserts on a second one */
@@ -37,6 +38,8 @@ struct sz_exchange {
 
 /* On the request's pool; txn.worker and txn.pool are set, the rest is zero. */
 struct sz_exchange *sz_exchange_new(h2o_req_t *req, struct sz_edge_thread *thread);
+/* The answer will not come in this turn of the loop.  May be said again. */
+void sz_exchange_wait(struct sz_exchange *x);
 /* Sends txn.answer (exactly once per exchange). */
 void sz_exchange_answer(struct sz_exchange *x);
 /* Answers with the problem document for this reason; only before a response was started. */

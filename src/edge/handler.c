@@ -45,6 +45,8 @@ static void start(struct sz_exchange *x)
     x->generation = sz_pools_hold(x->thread->pools);
     if (sz_txn_start(&x->txn) == SZ_STEP_FINISHED)
         finish(x);
+    else
+        sz_exchange_wait(x);
 }
 
 static void on_hop(struct sz_defer *defer)

@@ -211,7 +211,7 @@ void sz_proxy_start(struct sz_exchange *x)
     call->pools = pools;
     call->started = sz_loop_now(pools->loop);
     x->proxy = call;
-    sz_client_watch(x);
+    sz_exchange_wait(x);
     call->upstream = x->generation->upstreams[x->txn.forward.upstream - conf->upstreams];
     call->upstream->refs++;
     if (pick(call))
@@ -235,5 +235,4 @@ void sz_proxy_detach(struct sz_exchange *x)
         sz_block_put(call->pools, call->block);
     if (call->upstream != NULL)
         sz_upstream_unref(call->upstream);
-    sz_client_unwatch(x);
 }

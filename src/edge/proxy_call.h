@@ -123,8 +123,6 @@ void sz_call_end_body(struct sz_proxy_call *call, bool orderly);
 void sz_call_proceed(h2o_generator_t *generator, h2o_req_t *req);
 
 /* proxy_client.c */
-void sz_client_watch(struct sz_exchange *x);
-void sz_client_unwatch(struct sz_exchange *x);
 void sz_client_sending(struct sz_proxy_call *call); /* h2o is being given bytes */
 void sz_client_drained(struct sz_proxy_call *call); /* and has passed them on, or the call ends */
 

@@ -1,9 +1,5 @@
 /*
- * The client's side of a call: its socket while it waits, and its patience with what it was sent.
- *
- * h2o stops reading an HTTP/1 socket before a handler runs and starts again after the answer: two epoll_ctl per
- * proxied request.  Kept registered, but in the mode that reads nothing (the request's slices point into the input
- * buffer), the usual request costs neither.
+ * The client's side of a call: its patience with what it was sent.
  *
  * h2o has no limit for a client that takes nothing: what is in flight is looked at once a second, and whoever made no
  * progress for the upstream's idle timeout is cut.
@@ -17,41 +13,6 @@
 #include "edge/thread.h"
 
 #define LOOK_EVERY SZ_SEC(1)
-
-/* ---- the socket of an HTTP/1 client ------------------------------------------------------------------------ */
-
-static h2o_socket_t *socket_of(struct sz_exchange *x)
-{
-    return x->req->conn->callbacks->get_socket(x->req->conn);
-}
-
-/* A pipelined request or the end of the connection; both can wait until the answer is out. */
-static void on_client_ready(h2o_socket_t *sock, const char *err)
-{
-    (void)err;
-    h2o_socket_read_stop(sock);
-}
-
-void sz_client_watch(struct sz_exchange *x)
-{
-    if (x->req->version >= 0x200)
-        return;
-    h2o_socket_dont_read(socket_of(x), 1);
-    h2o_socket_read_start(socket_of(x), on_client_ready);
-}
-
-/* In the dispose hook, just before h2o reads the next request. */
-void sz_client_unwatch(struct sz_exchange *x)
-{
-    h2o_socket_t *sock = x->req->version < 0x200 ? socket_of(x) : NULL;
-    if (sock == NULL)
-        return;
-    h2o_socket_read_stop(sock);
-    h2o_socket_dont_read(sock, 0);
-    sz_conn_closing(x->conn, sz_loop_now(x->thread->loop)); /* unless h2o reads on */
-}
-
-/* ---- in flight --------------------------------------------------------------------------------------------- */
 
 static struct sz_proxy_call *call_of(struct sz_in_flight *f)
 {
@@ -87,7 +48,7 @@ static uint64_t progress(const struct sz_proxy_call *call)
 
     if (call->x->req->version >= 0x200)
         return call->x->req->bytes_sent; /* counted as frames are made, which needs the stream's window */
-    if (getsockopt(h2o_socket_get_fd(socket_of(call->x)), IPPROTO_TCP, TCP_INFO, &info, &n) != 0)
+    if (getsockopt(h2o_socket_get_fd(call->x->conn->sock), IPPROTO_TCP, TCP_INFO, &info, &n) != 0)
         return 0;
     return info.tcpi_bytes_acked;
 }
@@ -102,8 +63,8 @@ static void cut(struct sz_proxy_call *call)
     const struct linger reset = {.l_onoff = 1, .l_linger = 0};
 
     if (req->version < 0x200) {
-        setsockopt(h2o_socket_get_fd(socket_of(call->x)), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-        shutdown(h2o_socket_get_fd(socket_of(call->x)), SHUT_RDWR);
+        setsockopt(h2o_socket_get_fd(call->x->conn->sock), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        shutdown(h2o_socket_get_fd(call->x->conn->sock), SHUT_RDWR);
         return;
     }
     h2o_http2_stream_t *stream = H2O_STRUCT_FROM_MEMBER(h2o_http2_stream_t, req, req);

@@ -1,6 +1,7 @@
 /* Opaque tokens: asked about once, by whom they belong to alone, and never believed without an answer. */
 #include <signal.h>
 
+#include "fake/client.h"
 #include "provider_kit.h"
 
 TestSuite(provider_opaque, .init = provider_kit_init, .fini = provider_kit_fini, .timeout = 120);
@@ -48,6 +49,56 @@ Test(provider_opaque, a_hundred_at_once_are_one_question)
         cr_expect_eq(shots[i].status, 200, "%zu: %d %s", i, shots[i].status, shots[i].reason);
     cr_expect_eq(asks(), 1, "%u questions", asks());
     cr_expect_eq(gateway_metric(&kit_gateway, "subzero_coalesced_total{kind=\"token\"}"), 99);
+    free(token);
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* What comes behind a request that waits is read when its answer is out, and answered in turn; so is the end. */
+Test(provider_opaque, a_connection_goes_on_behind_a_request_that_waits)
+{
+    static const struct provider_script slow = {.latency_ms = 600};
+    char request[400], answers[8192];
+    kit_start("", asked("", ""));
+    char *token = provider_opaque(kit_provider, "alice", 600, NULL);
+    for (int turn = 0; turn < 2; turn++) { /* refused by the gateway; proxied */
+        struct sz_slice whole =
+            sz_slice(request, (size_t)snprintf(request, sizeof(request),
+                                               "GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer %s\r\n\r\n",
+                                               turn == 0 ? "nobody-knows-it" : token));
+        int fd = client_open(kit_gateway.port);
+        provider_play(kit_provider, PROVIDER_INTROSPECT, &slow);
+        cr_assert(client_send(fd, whole));
+        kit_sleep(100);
+        cr_assert(client_send(fd, whole));
+        cr_assert(client_send(fd, sz_sub(whole, 0, 20)));
+        kit_sleep(100);
+        cr_assert(client_send(fd, sz_from(whole, 20)));
+        client_read(fd, answers, sizeof(answers), 3000, NULL);
+        cr_expect_eq(count_of(answers, turn == 0 ? "HTTP/1.1 401" : "HTTP/1.1 200"), 3, "%s", answers);
+        close(fd);
+        /* Gone while it waits. */
+        provider_play(kit_provider, PROVIDER_INTROSPECT, &slow);
+        fd = client_open(kit_gateway.port);
+        snprintf(request, sizeof(request), "GET /x HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer other%d\r\n\r\n", turn);
+        cr_assert(client_send(fd, sz_cstr(request)));
+        kit_sleep(100);
+        if (turn == 0)
+            client_reset(fd);
+        else
+            close(fd);
+    }
+    for (double end = kit_now() + 10;
+         kit_now() < end && gateway_metric(&kit_gateway, "subzero_requests_in_progress") > 0;)
+        kit_sleep(50);
+    cr_expect_eq(gateway_metric(&kit_gateway, "subzero_requests_in_progress"), 0);
+    kit_expect(token, 200, "", "afterwards");
     free(token);
 }
 
