@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "cache/fleet.h"
-#include "subzero/crypto.h"
 
 /* RFC 5869 with one block of output: the salt names us, `info` the use. */
 static void derive(struct sz_slice secret, struct sz_slice info, uint8_t out[32])
@@ -43,7 +42,10 @@ struct sz_fleet *sz_fleet_new(struct sz_slice key, const struct sz_slice *seal_k
             return NULL;
     }
     struct sz_fleet *fleet = sz_xcalloc(1, sizeof(*fleet));
-    derive(key, SZ_S("names"), fleet->naming);
+    uint8_t naming[32];
+    derive(key, SZ_S("names"), naming);
+    sz_hmac_key_set(&fleet->naming, sz_slice(naming, sizeof(naming)));
+    sz_wipe(naming, sizeof(naming));
     for (size_t i = 0; i < seal_keys_n; i++)
         add_seal(fleet, seal_keys[i]);
     if (seal_keys_n == 0)
@@ -71,10 +73,18 @@ void sz_fleet_free(struct sz_fleet **fleet)
 
 /* The kind derives a key of its own instead of standing in front of the fields, which may hold a whole token: no copy.
  */
-void sz_fleet_name(const struct sz_fleet *fleet, const char *kind, struct sz_slice fields, uint8_t out[32])
+void sz_fleet_namer(const struct sz_fleet *fleet, const char *kind, struct sz_hmac_key *namer)
 {
     uint8_t of_kind[32];
-    sz_hmac_sha256(sz_slice(fleet->naming, sizeof(fleet->naming)), sz_cstr(kind), of_kind);
-    sz_hmac_sha256(sz_slice(of_kind, sizeof(of_kind)), fields, out);
+    sz_hmac_with(&fleet->naming, sz_cstr(kind), of_kind);
+    sz_hmac_key_set(namer, sz_slice(of_kind, sizeof(of_kind)));
     sz_wipe(of_kind, sizeof(of_kind));
+}
+
+void sz_fleet_name(const struct sz_fleet *fleet, const char *kind, struct sz_slice fields, uint8_t out[32])
+{
+    struct sz_hmac_key namer;
+    sz_fleet_namer(fleet, kind, &namer);
+    sz_hmac_with(&namer, fields, out);
+    sz_wipe(&namer, sizeof(namer));
 }

@@ -2,6 +2,7 @@
 #ifndef SZ_CACHE_FLEET_H
 #define SZ_CACHE_FLEET_H
 
+#include "subzero/crypto.h"
 #include "subzero/fleet.h"
 
 struct sz_seal_key {
@@ -10,7 +11,7 @@ struct sz_seal_key {
 };
 
 struct sz_fleet {
-    uint8_t naming[32];
+    struct sz_hmac_key naming;
     struct sz_seal_key seals[SZ_SEAL_KEYS_MAX]; /* the first seals, all open */
     size_t seals_n;
 };

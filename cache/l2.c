@@ -23,6 +23,10 @@ struct sz_l2 *sz_l2_new(const struct sz_conf *conf)
     struct sz_l2 *l2 = sz_xcalloc(1, sizeof(*l2));
     l2->fleet = sz_fleet_new(conf->redis.key.value, conf->cache.l2.seal_keys, conf->cache.l2.seal_keys_n);
     SZ_ASSERT(l2->fleet != NULL); /* checked when the configuration was built */
+    l2->namers[0].kind = "identity";
+    l2->namers[1].kind = "decision";
+    for (size_t i = 0; i < SZ_COUNT(l2->namers); i++)
+        sz_fleet_namer(l2->fleet, l2->namers[i].kind, &l2->namers[i].key);
     l2->ttl = conf->cache.l2.ttl;
     l2->lease = conf->cache.l2.lease;
     l2->bad_series = sz_series(SZ_METRIC_l2_bad, NULL);
@@ -38,18 +42,40 @@ void sz_l2_free(struct sz_l2 **l2p)
     if (l2 == NULL)
         return;
     sz_fleet_free(&l2->fleet);
+    sz_wipe(l2->namers, sizeof(l2->namers));
     free(l2);
 }
 
-void sz_l2_name(const struct sz_l2 *l2, const char *kind, struct sz_slice fields, struct sz_l2_name *out)
+static const struct sz_hmac_key *namer_of(const struct sz_l2 *l2, const char *kind)
+{
+    size_t i = 0;
+    while (i < SZ_COUNT(l2->namers) && strcmp(l2->namers[i].kind, kind) != 0)
+        i++;
+    SZ_ASSERT(i < SZ_COUNT(l2->namers));
+    return &l2->namers[i].key;
+}
+
+static void add(struct sz_l2_name *name, struct sz_slice s)
+{
+    SZ_ASSERT(s.n < sizeof(name->text) - name->n);
+    memcpy(name->text + name->n, s.p, s.n);
+    name->n += s.n;
+}
+
+void sz_l2_name(const struct sz_l2 *l2, const char *kind, const struct sz_slice *fields, size_t fields_n,
+                struct sz_l2_name *out)
 {
     uint8_t mac[32];
-    char hex[65] = "";
-    sz_fleet_name(l2->fleet, kind, fields, mac);
+    char hex[64];
+    sz_hmac_pieces(namer_of(l2, kind), fields, fields_n, mac);
     sz_hex_encode(mac, sizeof(mac), hex);
-    hex[64] = '\0';
-    out->n = (size_t)snprintf(out->text, sizeof(out->text), "subzero:l2:v1:%s:{%s}", kind, hex);
-    SZ_ASSERT(out->n < sizeof(out->text));
+    out->n = 0;
+    add(out, SZ_S("subzero:l2:v1:"));
+    add(out, sz_cstr(kind));
+    add(out, SZ_S(":{"));
+    add(out, sz_slice(hex, sizeof(hex)));
+    add(out, SZ_S("}"));
+    out->text[out->n] = '\0';
 }
 
 /* ---- looking ----------------------------------------------------------------------------------------------------- */
@@ -65,7 +91,8 @@ static enum sz_breaker_outcome on_value(struct sz_redis_op *op, const struct sz_
 {
     struct sz_l2_look *look = SZ_CONTAINER(op, struct sz_l2_look, op);
     struct sz_l2 *l2 = look->l2;
-    struct sz_buf plain = {0};
+    char room[SZ_L2_VALUE_MAX + SZ_SEAL_OVERHEAD]; /* no longer value was asked for */
+    struct sz_buf plain = SZ_BUF_ON(room);
     struct sz_seal_bind bind = {look->kind, {look->name.text, look->name.n}, 0};
     int64_t expires;
     bool there = answer->result == SZ_REDIS_ANSWERED && answer->reply->type == SZ_REDIS_STRING, hit = false;
@@ -83,9 +110,7 @@ static enum sz_breaker_outcome on_value(struct sz_redis_op *op, const struct sz_
     if (hit)
         count(&l2->hits);
     look->on_done(look, hit ? sz_buf_slice(&plain) : SZ_NONE);
-    if (plain.p != NULL)
-        sz_wipe(plain.p, plain.n);
-    sz_buf_fini(&plain);
+    sz_wipe(plain.p, plain.n);
     /* An error about this key alone says nothing about the server. */
     return answer->result == SZ_REDIS_ERROR ? SZ_BREAKER_SUCCESS : sz_redis_outcome(answer);
 }

@@ -146,13 +146,15 @@ char *sz_xstrdup(const char *s);
 /*
  * A growing byte buffer (heap).  Zero-initialise; sz_buf_fini frees and clears.
  * Growth past `limit` (0: none) sets `overflow`, keeps what was there and ignores
- * further appends, so that a builder checks once, at its end.
+ * further appends, so that a builder checks once, at its end.  One with a limit may stand on memory of its caller
+ * (SZ_BUF_ON): it never grows beyond that, and is not given to sz_buf_fini.
  */
 struct sz_buf {
     char *p;
     size_t n, cap, limit;
     bool overflow;
 };
+#define SZ_BUF_ON(array) ((struct sz_buf){.p = (array), .cap = sizeof(array), .limit = sizeof(array) - 1})
 void sz_buf_add(struct sz_buf *b, const void *bytes, size_t n);
 void sz_buf_adds(struct sz_buf *b, struct sz_slice s);
 /* n bytes more, for the caller to fill in; NULL: over the limit (overflow). */

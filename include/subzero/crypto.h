@@ -48,6 +48,8 @@ struct sz_hmac_key {
 };
 void sz_hmac_key_set(struct sz_hmac_key *hmac, struct sz_slice key);
 void sz_hmac_with(const struct sz_hmac_key *hmac, struct sz_slice s, uint8_t out[32]);
+/* The same of what stands in pieces. */
+void sz_hmac_pieces(const struct sz_hmac_key *hmac, const struct sz_slice *pieces, size_t n, uint8_t out[32]);
 
 /* Ed25519 (RFC 8032).  The seed is the private key as a JWK holds it in `d`. */
 struct sz_ed25519 {
@@ -63,6 +65,9 @@ bool sz_ed25519_verify(const uint8_t public_key[32], struct sz_slice s, const ui
  * give the same bytes.  A cache key is the keyed hash of such a buffer.
  */
 void sz_key_field(struct sz_buf *b, uint8_t type, struct sz_slice value);
+/* What stands before the value, for a value that is too long to be copied: sz_hmac_pieces. */
+enum { SZ_KEY_HEAD = 5 };
+struct sz_slice sz_key_head(uint8_t type, struct sz_slice value, uint8_t out[SZ_KEY_HEAD]);
 
 /* base64url without padding, canonical (RFC 4648 section 5; unused bits must be 0).  Sizes: */
 #define SZ_B64_LEN(n)   (((n)*4 + 2) / 3)

@@ -32,6 +32,9 @@ struct sz_fleet *sz_fleet_draw(void);
  * bytes. The same on every instance; nobody without the key can compute or invert it.
  */
 void sz_fleet_name(const struct sz_fleet *fleet, const char *kind, struct sz_slice fields, uint8_t out[32]);
+/* What names everything of a kind, for who does it often: the name is the HMAC of the fields under it.  A secret. */
+struct sz_hmac_key;
+void sz_fleet_namer(const struct sz_fleet *fleet, const char *kind, struct sz_hmac_key *namer);
 
 /*
  * Seals: XChaCha20-Poly1305 with a random nonce.  What is bound but not stored: `kind` (a literal), the whole Redis

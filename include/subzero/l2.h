@@ -26,8 +26,9 @@ struct sz_l2_name {
     char text[112];
     size_t n;
 };
-/* kind: a literal, "identity" or "decision"; fields: built with sz_key_field. */
-void sz_l2_name(const struct sz_l2 *l2, const char *kind, struct sz_slice fields, struct sz_l2_name *out);
+/* kind: a literal, "identity" or "decision"; fields: built with sz_key_field, in one piece or many. */
+void sz_l2_name(const struct sz_l2 *l2, const char *kind, const struct sz_slice *fields, size_t fields_n,
+                struct sz_l2_name *out);
 
 /* Zero-initialise, set on_done; alive until it ran or the look was cancelled. */
 struct sz_l2_look {

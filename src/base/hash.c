@@ -87,15 +87,21 @@ void sz_hmac_key_set(struct sz_hmac_key *hmac, struct sz_slice key)
     sz_wipe(pad, sizeof(pad));
 }
 
-void sz_hmac_with(const struct sz_hmac_key *hmac, struct sz_slice s, uint8_t out[DIGEST])
+void sz_hmac_pieces(const struct sz_hmac_key *hmac, const struct sz_slice *pieces, size_t n, uint8_t out[DIGEST])
 {
     struct sz_sha256_state state = hmac->inner;
-    sz_sha256_add(&state, s);
+    for (size_t i = 0; i < n; i++)
+        sz_sha256_add(&state, pieces[i]);
     sz_sha256_end(&state, out);
     state = hmac->outer;
     sz_sha256_add(&state, sz_slice(out, DIGEST));
     sz_sha256_end(&state, out);
     sz_wipe(&state, sizeof(state));
+}
+
+void sz_hmac_with(const struct sz_hmac_key *hmac, struct sz_slice s, uint8_t out[DIGEST])
+{
+    sz_hmac_pieces(hmac, &s, 1, out);
 }
 
 void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[DIGEST])
@@ -107,11 +113,19 @@ void sz_hmac_sha256(struct sz_slice key, struct sz_slice s, uint8_t out[DIGEST])
 }
 
 /* type, length (32 bits, little-endian), bytes.  An absent value has a length of its own: it is not "". */
-void sz_key_field(struct sz_buf *b, uint8_t type, struct sz_slice value)
+struct sz_slice sz_key_head(uint8_t type, struct sz_slice value, uint8_t out[SZ_KEY_HEAD])
 {
     SZ_ASSERT(value.n < UINT32_MAX);
     uint32_t n = value.p == NULL ? UINT32_MAX : (uint32_t)value.n;
-    uint8_t head[5] = {type, (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16), (uint8_t)(n >> 24)};
-    sz_buf_add(b, head, sizeof(head));
+    out[0] = type;
+    for (int i = 0; i < 4; i++)
+        out[1 + i] = (uint8_t)(n >> 8 * i);
+    return sz_slice(out, SZ_KEY_HEAD);
+}
+
+void sz_key_field(struct sz_buf *b, uint8_t type, struct sz_slice value)
+{
+    uint8_t head[SZ_KEY_HEAD];
+    sz_buf_adds(b, sz_key_head(type, value, head));
     sz_buf_adds(b, value);
 }

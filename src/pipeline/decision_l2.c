@@ -51,7 +51,7 @@ static bool get(struct sz_decision_l2 *face, struct sz_loop *loop, struct sz_sli
     struct look *look = sz_xcalloc(1, sizeof(*look));
     look->look.on_done = on_done;
     look->op = op;
-    sz_l2_name(shared->l2, KIND, fields, &name);
+    sz_l2_name(shared->l2, KIND, &fields, 1, &name);
     if (sz_l2_get(shared->l2, redis, loop, KIND, &name, SZ_NEVER, &look->look) == 0)
         return true;
     free(look);
@@ -70,7 +70,7 @@ static void put(struct sz_decision_l2 *face, struct sz_loop *loop, struct sz_sli
         return;
     for (size_t i = 0; i < 8; i++)
         plain[2 + i] = (char)((uint64_t)now >> 8 * i);
-    sz_l2_name(shared->l2, KIND, fields, &name);
+    sz_l2_name(shared->l2, KIND, &fields, 1, &name);
     sz_l2_put(shared->l2, redis, loop, KIND, &name, sz_slice(plain, sizeof(plain)), (struct sz_wall){now + ttl.us});
 }
 

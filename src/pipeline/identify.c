@@ -76,7 +76,8 @@ static enum sz_step refuse_known(struct sz_txn *txn, enum sz_reason reason)
 static enum sz_step judge(struct sz_txn *txn)
 {
     /* A hit takes less than the clock is worth reading for: it counts with the turn's time. */
-    txn->identified = txn->token_layer == 1 ? sz_loop_now(txn->worker->loop) : sz_loop_tick(txn->worker->loop);
+    txn->identified = txn->token_layer == 1 || txn->token_layer == 2 ? sz_loop_now(txn->worker->loop)
+                                                                     : sz_loop_tick(txn->worker->loop);
     enum sz_reason reason = sz_revoked(txn);
     if (SZ_UNLIKELY(reason != SZ_REASON_allowed))
         return refuse_known(txn, reason);
@@ -301,13 +302,11 @@ static void on_l2(struct sz_l2_look *look, struct sz_slice plain)
 static enum sz_step look_into_l2(struct sz_txn *txn)
 {
     const struct sz_gate *gate = txn->worker->gate;
-    struct sz_l2_name name;
-    sz_l2_identity_name(gate, txn->snapshot, -1, txn->token, &name);
+    sz_l2_identity_name(gate, txn->snapshot, -1, txn->token, &txn->l2.name);
     txn->l2.on_done = on_l2;
-    txn->l2.name = name;
     count(txn, gate->series.l2_requests);
-    if (sz_l2_get(gate->l2, txn->worker->redis_cache, txn->worker->loop, "identity", &name, txn->deadline, &txn->l2) !=
-        0)
+    if (sz_l2_get(gate->l2, txn->worker->redis_cache, txn->worker->loop, "identity", &txn->l2.name, txn->deadline,
+                  &txn->l2) != 0)
         return verify_in_turn(txn);
     txn->identify_at = SZ_IDENTIFY_L2;
     return SZ_STEP_PARKED;

@@ -7,14 +7,18 @@ enum { FIELD_KIND = 1, FIELD_ISSUER, FIELD_TOKEN };
 void sz_l2_identity_name(const struct sz_gate *gate, const struct sz_snapshot *snapshot, int issuer,
                          struct sz_slice token, struct sz_l2_name *out)
 {
-    struct sz_buf fields = {0};
-    sz_key_field(&fields, FIELD_KIND, issuer < 0 ? SZ_S("jwt") : SZ_S("opaque"));
-    if (issuer >= 0)
-        sz_key_field(&fields, FIELD_ISSUER, snapshot->conf->issuers[issuer].issuer);
-    sz_key_field(&fields, FIELD_TOKEN, token);
-    sz_l2_name(gate->l2, KIND, sz_buf_slice(&fields), out);
-    sz_wipe(fields.p, fields.n);
-    sz_buf_fini(&fields);
+    uint8_t heads[3][SZ_KEY_HEAD];
+    struct sz_slice fields[6], kind = issuer < 0 ? SZ_S("jwt") : SZ_S("opaque");
+    size_t n = 0;
+    fields[n++] = sz_key_head(FIELD_KIND, kind, heads[0]);
+    fields[n++] = kind;
+    if (issuer >= 0) {
+        fields[n++] = sz_key_head(FIELD_ISSUER, snapshot->conf->issuers[issuer].issuer, heads[1]);
+        fields[n++] = snapshot->conf->issuers[issuer].issuer;
+    }
+    fields[n++] = sz_key_head(FIELD_TOKEN, token, heads[2]);
+    fields[n++] = token; /* as it is: copied, it would have to be wiped */
+    sz_l2_name(gate->l2, KIND, fields, n, out);
 }
 
 /* A generation is of one issuer's settings, its `iss` among them. */

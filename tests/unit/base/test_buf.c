@@ -144,3 +144,19 @@ Test(buf, numbers)
         sz_buf_fini(&b);
     }
 }
+
+/* On memory of its caller it grows to that and no further. */
+Test(buf, stands_on_an_array)
+{
+    char room[16];
+    struct sz_buf b = SZ_BUF_ON(room);
+    sz_buf_add(&b, "0123456789", 10);
+    sz_buf_add(&b, "abcde", 5);
+    cr_expect(sz_eq(sz_buf_slice(&b), SZ_S("0123456789abcde")));
+    cr_expect_eq(b.p, room);
+    cr_expect_not(b.overflow);
+    sz_buf_add(&b, "f", 1);
+    cr_expect(b.overflow);
+    cr_expect_eq(b.n, 15);
+    cr_expect_eq(b.p, room);
+}

@@ -55,6 +55,9 @@ Test(crypto, an_hmac_key_serves_again_and_again)
         sz_hmac_with(&key, SZ_S("what do ya want for nothing?"), got);
         cr_expect_arr_eq(got, want, 32);
     }
+    const struct sz_slice pieces[] = {SZ_S("what do ya "), SZ_S(""), SZ_NONE, SZ_S("want for nothing?")};
+    sz_hmac_pieces(&key, pieces, SZ_COUNT(pieces), got);
+    cr_expect_arr_eq(got, want, 32);
 }
 
 Test(crypto, hmac_vectors_of_rfc_4231)
@@ -160,5 +163,18 @@ Test(crypto, each_thread_has_its_own_context)
     for (int i = 0; i < 4; i++) {
         pthread_join(threads[i], NULL);
         expect_hex(out[i], 32, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+    }
+}
+
+Test(crypto, a_field_is_its_head_and_its_value)
+{
+    static const struct sz_slice values[] = {SZ_NONE, SZ_S(""), SZ_S("value")};
+    for (size_t i = 0; i < SZ_COUNT(values); i++) {
+        struct sz_buf field = {0};
+        uint8_t head[SZ_KEY_HEAD];
+        sz_key_field(&field, 7, values[i]);
+        cr_expect(sz_eq(sz_sub(sz_buf_slice(&field), 0, SZ_KEY_HEAD), sz_key_head(7, values[i], head)));
+        cr_expect(sz_eq(sz_from(sz_buf_slice(&field), SZ_KEY_HEAD), sz_slice("value", values[i].n)));
+        sz_buf_fini(&field);
     }
 }

@@ -210,6 +210,10 @@ Test(fleet, names_are_the_same_on_every_instance_and_nowhere_else)
     cr_assert_arr_neq(a, b, 32);
     sz_fleet_name(one, "subject", SZ_S("abc"), b);
     cr_assert_arr_neq(a, b, 32);
+    struct sz_hmac_key namer;
+    sz_fleet_namer(one, "token", &namer);
+    sz_hmac_with(&namer, SZ_S("abc"), b);
+    cr_assert_arr_eq(a, b, 32, "prepared, it gives the same names");
     sz_sha256(SZ_S("abc"), hash);
     cr_assert_arr_neq(a, hash, 32, "nor a hash that anybody could guess");
     sz_hmac_sha256(key_of(key_a), SZ_S("abc"), hash);
