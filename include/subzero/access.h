@@ -15,7 +15,7 @@
 
 struct sz_access {
     struct sz_wall time; /* when the request's head was read */
-    struct sz_slice request_id;
+    struct sz_slice request_id, trace_id;
     struct sz_slice method;
     struct sz_slice path; /* canonical, without its query */
     struct sz_slice route, decision, reason;

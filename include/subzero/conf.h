@@ -368,6 +368,28 @@ struct sz_conf_log {
     int level;       /* enum sz_log_level */
 };
 
+struct sz_conf_pair {
+    struct sz_slice name, value;
+};
+struct sz_conf_tracing {
+    bool on;
+    struct sz_slice endpoint; /* the whole url that spans are posted to */
+    bool insecure_http;
+    struct sz_slice ca_file;            /* absent: the system's store */
+    const struct sz_conf_pair *headers; /* of headers_file: secrets */
+    size_t headers_n;
+    struct sz_slice service_name;
+    const struct sz_conf_pair *resource;
+    size_t resource_n;
+    uint64_t sample;    /* of SZ_TRACE_ALL: new traces, and all when not parent_based */
+    bool parent_based;  /* a caller's sampled flag decides */
+    bool trusted_alone; /* context of others than trusted_proxies is dropped */
+    bool paths;         /* url.path is an attribute */
+    uint32_t queue;     /* traces that wait */
+    struct sz_span timeout;
+    struct sz_conf_breaker breaker;
+};
+
 enum sz_durability { SZ_DURABILITY_NONE, SZ_DURABILITY_INTERVAL, SZ_DURABILITY_ALWAYS };
 struct sz_conf_retain { /* oldest segments go first; the one being written never */
     uint32_t files;
@@ -511,6 +533,7 @@ struct sz_conf {
     size_t routes_n;
     struct sz_conf_log log;
     struct sz_conf_audit audit;
+    struct sz_conf_tracing tracing;
     struct {
         bool on;
         struct sz_secret key; /* key_file: a private JWK or PEM; signs X-Subzero-Assertion */

@@ -40,6 +40,7 @@ void sz_build_redis_server(struct sz_builder *b, const struct sz_raw_redis *raw,
 void sz_build_l2(struct sz_builder *b);
 void sz_build_redis(struct sz_builder *b); /* after the process: it counts the workers */
 void sz_build_audit(struct sz_builder *b);
+void sz_build_tracing(struct sz_builder *b);
 void sz_build_fga_listen(struct sz_builder *b);
 void sz_build_tls(struct sz_builder *b, const struct sz_raw_tls *raw, struct sz_conf_tls *out);
 /* Two that would bind the same port; the wildcard address takes it from all others of its family. */

@@ -41,6 +41,7 @@ static void build(struct sz_loader *l, const struct sz_raw_conf *raw, struct sz_
     sz_build_l2(&b);
     sz_build_fga(&b);
     sz_build_audit(&b);
+    sz_build_tracing(&b);
     sz_build_listeners(&b);
     sz_build_admin(&b);
     sz_build_fga_listen(&b);

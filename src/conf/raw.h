@@ -308,6 +308,19 @@ struct sz_raw_audit {
     uint64_t free_space;
 };
 
+struct sz_raw_tracing {
+    struct sz_raw_head head;
+    struct sz_slice endpoint, sample, service_name;
+    struct sz_raw_list resource; /* sz_raw_entry */
+    struct sz_raw_secret headers;
+    struct sz_slice ca_file;
+    bool insecure_http, parent_based, paths;
+    int context;
+    uint32_t queue;
+    struct sz_span timeout;
+    struct sz_raw_breaker breaker;
+};
+
 struct sz_raw_conf {
     struct sz_raw_head head;
     struct sz_raw_list listen; /* sz_raw_listener */
@@ -329,6 +342,7 @@ struct sz_raw_conf {
     struct sz_raw_list upstreams;   /* sz_raw_upstream */
     struct sz_raw_list routes;      /* sz_raw_route */
     struct sz_raw_audit audit;
+    struct sz_raw_tracing tracing;
     struct sz_secret_note *secrets;
 };
 

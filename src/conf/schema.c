@@ -56,6 +56,10 @@
     {                                                                            \
         .name = key, .type = kind, AT(member), .min = 1, .max = hi, .help = text \
     }
+#define ENTRIES_RESTART(kind, key, member, hi, text)                                               \
+    {                                                                                              \
+        .name = key, .type = kind, AT(member), .flags = RESTART, .min = 1, .max = hi, .help = text \
+    }
 #define OBJECT(key, member, fl, of, text)                                                      \
     {                                                                                          \
         .name = key, .type = SZ_F_OBJECT, AT(member), .flags = fl, .object = &of, .help = text \
@@ -839,6 +843,47 @@ static const struct sz_field audit_fields[] = {
 static const struct sz_object audit_object = {"audit", sizeof(ROW_AT), audit_fields};
 #undef ROW_AT
 
+#define ROW_AT struct sz_raw_breaker
+static const struct sz_field tracing_breaker_fields[] = {
+    COUNT("failures", out.failures, RESTART, "5", 1, 1000,
+          "failed posts in a row after which it is not asked any more"),
+    SPAN("open", out.open, RESTART, "30s", MS(100), SEC(3600), "for so long; then one post tries it"), END};
+static const struct sz_object tracing_breaker_object = {"tracing.breaker", sizeof(ROW_AT), tracing_breaker_fields};
+#undef ROW_AT
+
+static const struct sz_choice trace_contexts[] = {{"any", 0, false}, {"trusted", 1, false}, {NULL, 0, false}};
+
+#define ROW_AT struct sz_raw_tracing
+static const struct sz_field tracing_fields[] = {
+    TEXT(
+        "endpoint", endpoint, RESTART, NULL,
+        "url of an OpenTelemetry collector that takes OTLP over HTTP (protobuf); without a path `/v1/traces` is added"),
+    TEXT("sample", sample, 0, "all",
+         "which traces that begin here are recorded: `all`, `none`, `1/N` of them, or a share such as `0.05`"),
+    BOOL("parent_based", parent_based, "true",
+         "a request that comes with a trace is recorded when its caller records it; otherwise `sample` decides on all"),
+    ENUM("context", context, 0, "any", trace_contexts,
+         "whose `traceparent` is taken: `any` caller's, as Envoy and nginx do, or that of `trusted_proxies` alone; for "
+         "others a new trace begins"),
+    BOOL("paths", paths, "false", "record canonical paths (without their query)"),
+    TEXT("service_name", service_name, RESTART, "subzero", "attribute `service.name` of the resource"),
+    ENTRIES_RESTART(SZ_F_TEXT_MAP, "resource", resource, 32,
+                    "further attributes of the resource: `{deployment.environment: prod}`"),
+    SECRET(
+        "headers_file", headers, RESTART,
+        "fields that the collector wants, such as an API key: `name=value`, by commas or on lines of their own, values "
+        "percent-encoded"),
+    FILE_("ca_file", ca_file, RESTART,
+          "PEM file: who signs the collector's certificate; by default the system's store"),
+    FLAG("insecure_http", insecure_http, RESTART, "false", "let `endpoint` be http://; loopback needs no leave"),
+    COUNT("queue", queue, RESTART, "2048", 16, 65536,
+          "recorded requests that wait to be sent, about 2 KiB each; beyond it they are dropped and counted"),
+    SPAN("timeout", timeout, RESTART, "10s", MS(100), SEC(60), "longest time of one post"),
+    OBJECT("breaker", breaker, 0, tracing_breaker_object, "when the collector counts as down"),
+    END};
+static const struct sz_object tracing_object = {"tracing", sizeof(ROW_AT), tracing_fields};
+#undef ROW_AT
+
 /* ---- the root ---------------------------------------------------------------------------------------------------- */
 
 #define ROW_AT struct sz_raw_conf
@@ -871,7 +916,7 @@ static const struct sz_field root_fields[] = {
     MAP("upstreams", upstreams, 0, 4096, upstream_object, "where allowed requests go"),
     LIST("routes", routes, 0, 20000, route_object,
          "what is let through; all else is refused. Needed unless every listener is in mode `api`"),
-    LATER("tracing", "OpenTelemetry"),
+    OBJECT("tracing", tracing, 0, tracing_object, "OpenTelemetry traces; off without `endpoint`"),
     END};
 #undef ROW_AT
 

@@ -20,6 +20,7 @@
 #include "edge/server.h"
 #include "edge/thread.h"
 #include "edge/tls.h"
+#include "edge/tracing.h"
 #include "subzero/log.h"
 #include "subzero/threat_store.h"
 
@@ -45,12 +46,22 @@ static void end_service(struct sz_edge_thread *thread)
     sz_thread_conn_gone(thread);
 }
 
+static void on_traces_gone(void *server)
+{
+    end_service(((struct sz_server *)server)->service);
+}
+
 static void on_worker_gone(struct sz_msg *msg, struct sz_loop *loop)
 {
+    struct sz_server *server = service.server;
     (void)loop;
     free(msg);
-    if (atomic_load(&service.server->threads_running) == 0)
-        end_service(service.server->service);
+    if (atomic_load(&server->threads_running) > 0)
+        return;
+    if (server->tracing != NULL)
+        sz_tracing_drain(server->tracing, on_traces_gone);
+    else
+        end_service(server->service);
 }
 
 static void *worker_main(void *arg)
@@ -257,6 +268,7 @@ static void end(struct sz_server *server)
     sz_threat_store_stop(server->threat_store);
     sz_audit_stop_reading(server->gate.audit);
     sz_followers_free(&server->followers);
+    sz_tracing_free(&server->tracing);
     sz_thread_fini(server->service);
     sz_threat_store_free(&server->threat_store); /* calls of its admin listener may have waited for it */
     free(server->service);
@@ -288,6 +300,8 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
     sz_mistakes_fini(&mistakes);
     sz_upstream_tls_unref(upstream_tls);
     if (rc == 0 && (start_providers(server, why) != 0 || start_threat_store(server, why) != 0))
+        return -EINVAL;
+    if (rc == 0 && server->tracing != NULL && sz_tracing_start(server->tracing, why) != 0)
         return -EINVAL;
     if (rc == 0)
         rc = watch_signals(server);

@@ -11,6 +11,7 @@
 #include "edge/logout.h"
 #include "edge/reload.h"
 #include "edge/tls.h"
+#include "edge/tracing.h"
 #include "subzero/log.h"
 #include "subzero/metrics.h"
 
@@ -52,6 +53,7 @@ struct sz_server *sz_server_new(struct sz_snapshot *snapshot, struct sz_conf_sou
     sz_gate_adopt(&server->gate, snapshot);
     sz_metrics_on_scrape(sz_gate_collect, &server->gate);
     sz_metrics_on_scrape(sz_tls_collect, server);
+    server->tracing = sz_tracing_new(server);
     server->addresses = sz_addr_count_new();
     server->idempotency = sz_idempotency_new(SZ_IDEMPOTENT_MAX);
     server->logouts = sz_logouts_new(server);
@@ -69,6 +71,7 @@ void sz_server_free(struct sz_server **serverp)
             close(server->listeners[i].fd);
     }
     free(server->listeners);
+    sz_tracing_free(&server->tracing);
     if (server->addresses != NULL) {
         sz_globalconf_fini(server);
         sz_reloader_free(&server->reloader);

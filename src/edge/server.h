@@ -25,6 +25,7 @@ struct sz_logouts;
 struct sz_cert_watch;
 struct sz_admin_write;
 struct sz_threat_store;
+struct sz_tracing;
 
 struct sz_server_series { /* counters of the edge, registered at the start */
     struct sz_series resets, refused_limit, refused_address, refused_proxy, refused_untrusted, refused_bodies;
@@ -73,6 +74,7 @@ struct sz_server {
     struct sz_reloader *reloader;
     struct sz_cert_watch *certs; /* NULL: nothing is watched */
     struct sz_http_shared *http;
+    struct sz_tracing *tracing;                  /* NULL: no request is recorded */
     struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
     struct sz_threat_store *threat_store;        /* the service thread's */
     struct sz_providers *providers;              /* the service thread's */

@@ -1,5 +1,5 @@
 /*
- * The access line.  Twelve texts of at most 256 bytes each, as written and not as sent, and
+ * The access line.  Thirteen texts of at most 256 bytes each, as written and not as sent, and
  * a few numbers: that alone keeps a line below its bound, so nothing is ever cut in the
  * middle of an escape or of a quote.
  */
@@ -27,6 +27,7 @@ void sz_access_line(struct sz_buf *out, const struct sz_access *access)
     sz_buf_add(out, time, (size_t)n);
     sz_buf_adds(out, SZ_S("\",\"kind\":\"access\""));
     add_text(out, SZ_S(",\"request_id\":"), access->request_id);
+    add_text(out, SZ_S(",\"trace_id\":"), access->trace_id);
     add_text(out, SZ_S(",\"method\":"), access->method);
     add_text(out, SZ_S(",\"path\":"), access->path);
     add_text(out, SZ_S(",\"route\":"), access->route);

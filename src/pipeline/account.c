@@ -2,6 +2,7 @@
  * After the exchange: the metrics and the access line.  What they say comes from the decision record alone.
  */
 #include "pipeline/stages.h"
+#include "pipeline/trace.h"
 #include "subzero/access.h"
 #include "subzero/log.h"
 
@@ -45,6 +46,7 @@ static void write_line(const struct sz_txn *txn, const struct sz_completion *com
     struct sz_access line = {
         .time = {wall.us - duration.us},
         .request_id = txn->request_id,
+        .trace_id = sz_trace_id(txn),
         .method = txn->req.method,
         .path = txn->target.path,
         .route = d->route != NULL ? d->route->id : SZ_S("none"),
@@ -83,6 +85,8 @@ static void measure(const struct sz_txn *txn, struct sz_span duration)
 void sz_txn_account(struct sz_txn *txn, const struct sz_completion *completion)
 {
     const struct sz_decision *d = &txn->decision;
+    if (SZ_UNLIKELY(txn->trace != NULL))
+        sz_trace_finish(txn, completion->status);
     if (txn->snapshot == NULL || !d->made)
         return;
     struct sz_span duration = sz_between(txn->started, sz_loop_tick(txn->worker->loop));

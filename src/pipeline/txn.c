@@ -7,6 +7,7 @@
 
 #include "pipeline/stages.h"
 #include "pipeline/threat.h"
+#include "pipeline/trace.h"
 #include "pipeline/verify_queue.h"
 #include "pipeline/worker.h"
 
@@ -17,8 +18,24 @@ static enum sz_step (*const stages[SZ_STAGE_COUNT])(struct sz_txn *txn) = {
 #include "subzero/tbl/stages.h"
 };
 
+/* The same for a recorded request, with the time taken around each stage. */
+static enum sz_step drive_recorded(struct sz_txn *txn)
+{
+    for (;;) {
+        enum sz_stage before = txn->stage;
+        sz_trace_enter(txn);
+        enum sz_step step = stages[before](txn);
+        sz_trace_leave(txn, before, step);
+        if (step != SZ_STEP_GO_ON)
+            return step;
+        SZ_ASSERT(txn->stage > before);
+    }
+}
+
 static enum sz_step drive(struct sz_txn *txn)
 {
+    if (SZ_UNLIKELY(txn->trace != NULL))
+        return drive_recorded(txn);
     for (;;) {
         enum sz_stage before = txn->stage;
         enum sz_step step = stages[before](txn);
@@ -35,6 +52,8 @@ static void begin(struct sz_txn *txn)
     txn->held = sz_local_ref(txn->worker->current);
     txn->snapshot = txn->held->snapshot;
     txn->started = sz_loop_now(txn->worker->loop);
+    if (SZ_UNLIKELY(txn->worker->tracer != NULL))
+        sz_trace_begin(txn);
 }
 
 enum sz_step sz_txn_start(struct sz_txn *txn)

@@ -33,6 +33,7 @@
 #include "subzero/revocation.h"
 #include "subzero/router.h"
 #include "subzero/threat.h"
+#include "subzero/tracing.h"
 
 enum sz_stage {
 #define SZ_STAGE(name, help) SZ_STAGE_##name,
@@ -99,6 +100,10 @@ struct sz_txn {
     struct sz_mono started, deadline;
     struct sz_local_snapshot *held; /* counted until sz_txn_end */
     struct sz_snapshot *snapshot;   /* what this request is judged by */
+
+    /* trace.c */
+    struct sz_trace *trace;   /* what this request leaves behind for a collector; NULL: nothing */
+    struct sz_slice trace_id; /* hex, of a trace that is recorded or was begun here */
 
     /* admit.c */
     struct sz_target target;
@@ -223,6 +228,7 @@ struct sz_gate {
     struct sz_threat *threat;
     _Atomic uint32_t threat_series[SZ_SIGNALS][SZ_THREAT_ACTION_DRY_RUN + 1]; /* handles; 0 = not registered yet */
     struct sz_audit *audit;                                                   /* NULL: off */
+    struct sz_tracer *tracer;                                                 /* NULL: off; the edge's */
     _Atomic uint32_t in_flight;
     _Atomic bool draining;
 };
@@ -240,6 +246,8 @@ struct sz_worker {
     struct sz_redis *redis_cache;     /* the cache; the same unless cache.l2.redis names another server */
     struct question *polling;         /* identify_ask.c: wait for another instance's answer */
     uint64_t request_seq;             /* request ids */
+    struct sz_tracer *tracer;         /* NULL: no request is recorded */
+    uint64_t trace_ids;               /* state of sz_trace_random */
     struct sz_audit_port *audit_port; /* NULL: no journal */
     uint8_t id_seed[8];
     uint32_t told[4096]; /* threat.c: tokens and networks told of lately */

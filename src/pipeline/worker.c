@@ -39,6 +39,8 @@ void sz_worker_init(struct sz_worker *worker, struct sz_loop *loop, struct sz_ga
     worker->verify = sz_verify_queue_new(worker, snapshot->conf->limits.verifications_queue);
     worker->audit_port = sz_audit_port_open(gate->audit, loop);
     sz_random(worker->id_seed, sizeof(worker->id_seed));
+    sz_random(&worker->trace_ids, sizeof(worker->trace_ids));
+    worker->tracer = gate->tracer;
 }
 
 void sz_worker_fini(struct sz_worker *worker)

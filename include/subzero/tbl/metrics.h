@@ -145,6 +145,9 @@ SZ_HISTOGRAM(revocation_delay, "subzero_revocation_propagation_seconds", "",
 SZ_COUNTER(revocation_events, "subzero_revocation_events_total", "event",
     "Of revocations in Redis: heard, forged (did not open under our key), stale (sealed too long ago to count), republished (Redis had lost it)",
     "forged: another key, or an attack; republished: Redis evicts or was emptied")
+SZ_COUNTER(trace_spans, "subzero_trace_spans_total", "result",
+    "Spans by what became of them: exported, rejected (by the collector), failed (it could not be asked for a minute, or refused), full (the queue was)",
+    "Anything but exported: the log says what the collector answered; full: raise tracing.queue or lower tracing.sample")
 SZ_COLLECTED(certificate, gauge, "subzero_certificate_expiry_timestamp_seconds", "",
     "When the first of the listeners' certificates expires",
     "Within a week: renew it; SIGHUP or tls.watch loads the new one")

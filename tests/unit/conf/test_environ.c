@@ -155,3 +155,95 @@ Test(environ, a_remote_store_with_its_secret)
     cr_expect_eq(t.conf->routes[0].checks_n, 1);
     conf_done(&t);
 }
+
+/* ---- OpenTelemetry's variables -------------------------------------------------------------------------------------
+ */
+
+Test(environ, traces_are_off_until_a_collector_is_named)
+{
+    struct conf_try t;
+    good();
+    setenv("OTEL_SERVICE_NAME", "edge", 1);
+    setenv("OTEL_TRACES_SAMPLER", "nonsense", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf);
+    cr_expect_not(t.conf->tracing.on);
+    conf_done(&t);
+    setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318", 1);
+    setenv("OTEL_SDK_DISABLED", "true", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf);
+    cr_expect_not(t.conf->tracing.on);
+    conf_done(&t);
+}
+
+Test(environ, opentelemetrys_variables)
+{
+    struct conf_try t;
+    good();
+    setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector.example:4318/base/", 1);
+    setenv("OTEL_EXPORTER_OTLP_HEADERS", "x-api-key=s3cret%20key,x-other=1", 1);
+    setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "2500", 1);
+    setenv("OTEL_SERVICE_NAME", "edge", 1);
+    setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=pro%64,service.name=no, k = v", 1);
+    setenv("OTEL_TRACES_SAMPLER", "traceidratio", 1);
+    setenv("OTEL_TRACES_SAMPLER_ARG", "0.25", 1);
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    const struct sz_conf_tracing *c = &t.conf->tracing;
+    cr_expect(c->on && sz_eq(c->endpoint, SZ_S("https://collector.example:4318/base/v1/traces")));
+    cr_expect(sz_eq(c->service_name, SZ_S("edge")));
+    cr_expect(c->sample == UINT64_C(1) << 61 && !c->parent_based);
+    cr_expect_eq(c->timeout.us, 2500000);
+    cr_assert_eq(c->headers_n, 2);
+    cr_expect(sz_eq(c->headers[0].name, SZ_S("x-api-key")) && sz_eq(c->headers[0].value, SZ_S("s3cret key")));
+    cr_assert_eq(c->resource_n, 2);
+    cr_expect(sz_eq(c->resource[0].value, SZ_S("prod")) && sz_eq(c->resource[1].name, SZ_S("k")));
+    struct sz_buf dump = {0};
+    sz_conf_dump(t.conf, &dump);
+    cr_expect_null(memmem(dump.p, dump.n, "s3cret", 6));
+    sz_buf_fini(&dump);
+    conf_done(&t);
+}
+
+Test(environ, a_traces_endpoint_is_taken_as_it_is)
+{
+    struct conf_try t;
+    good();
+    setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "https://other", 1);
+    setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://collector:4318/x", 1); /* its scheme says how */
+    environment(&t);
+    cr_assert_not_null(t.conf, "%s", conf_messages(&t));
+    cr_expect(sz_eq(t.conf->tracing.endpoint, SZ_S("http://collector:4318/x")));
+    cr_expect(t.conf->tracing.insecure_http && t.conf->tracing.parent_based);
+    conf_done(&t);
+}
+
+Test(environ, what_opentelemetry_allows_and_we_do_not)
+{
+    static const struct {
+        const char *name, *value, *says;
+    } cases[] = {
+        {"OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "http/protobuf is what"},
+        {"OTEL_TRACES_EXPORTER", "zipkin", "otlp or none"},
+        {"OTEL_TRACES_SAMPLER", "jaeger_remote", "OTEL_TRACES_SAMPLER is 'jaeger_remote'"},
+        {"OTEL_TRACES_SAMPLER_ARG", "7", "OTEL_TRACES_SAMPLER_ARG: 'sample' is '7'"},
+        {"OTEL_RESOURCE_ATTRIBUTES", "nonsense", "key=value pairs"},
+        {"OTEL_EXPORTER_OTLP_HEADERS", "x-key=s3cret", "is not https"},
+        {"OTEL_EXPORTER_OTLP_HEADERS", "content-length=0", "entry 1"},
+        {"OTEL_EXPORTER_OTLP_HEADERS", "x=%0d%0aHost: a", "entry 1"},
+        {"OTEL_EXPORTER_OTLP_TIMEOUT", "soon", "'timeout'"},
+    };
+    for (size_t i = 0; i < SZ_COUNT(cases); i++) {
+        struct conf_try t;
+        good();
+        setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318", 1);
+        setenv("OTEL_TRACES_SAMPLER", "parentbased_traceidratio", 1);
+        setenv(cases[i].name, cases[i].value, 1);
+        environment(&t);
+        cr_expect(conf_has(&t, 0, 0, cases[i].says), "%s=%s: %s", cases[i].name, cases[i].value, conf_messages(&t));
+        cr_expect_null(strstr(conf_messages(&t), "s3cret"));
+        conf_done(&t);
+        unsetenv(cases[i].name);
+    }
+}
