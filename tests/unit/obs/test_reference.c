@@ -7,6 +7,7 @@
 #include <criterion/criterion.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "obs/series.h"
 #include "subzero/reason.h"
@@ -248,4 +249,41 @@ Test(reference, docs_metrics_is_fresh)
 Test(reference, docs_errors_is_fresh)
 {
     check_page("errors.md", errors_page);
+}
+
+/* ---- docs/security.md says which file enforces what: a file that is gone enforces nothing
+ * ------------------------------ */
+
+static bool is_path(struct sz_slice s)
+{
+    static const char *const roots[] = {"src/", "cache/", "fga/", "include/", "tests/", "deploy/", "script/"};
+    for (size_t i = 0; i < SZ_COUNT(roots); i++) {
+        if (sz_starts_with(s, sz_cstr(roots[i])) && sz_find_byte(s, ' ') < 0 && sz_find_byte(s, '*') < 0)
+            return true;
+    }
+    return false;
+}
+
+Test(reference, what_enforces_a_law_is_there)
+{
+    struct sz_buf page = {0};
+    struct sz_text path;
+    unsigned laws = 0, files = 0;
+    sz_text_set(&path, "%s/docs/%s", SZ_SOURCE_DIR, "security.md");
+    read_file(path.s, &page);
+    struct sz_slice rest = sz_buf_slice(&page), piece;
+    for (unsigned i = 0; sz_split(&rest, '`', &piece); i++) {
+        if (i % 2 == 0 || !is_path(piece))
+            continue;
+        sz_text_set(&path, "%s/%.*s", SZ_SOURCE_DIR, SZ_FMT(piece));
+        cr_expect_eq(access(path.s, R_OK), 0, "docs/security.md names %.*s", SZ_FMT(piece));
+        files++;
+    }
+    for (unsigned law = 1; law <= 11; law++) {
+        sz_text_set(&path, "\n| Z%u ", law);
+        laws += memmem(page.p, page.n, path.s, strlen(path.s)) != NULL;
+    }
+    cr_expect_eq(laws, 11);
+    cr_expect_gt(files, 50);
+    sz_buf_fini(&page);
 }
