@@ -105,6 +105,7 @@ struct sz_http {
     struct sz_http_job *jobs;
     unsigned calls, waiting, flying;
     struct sz_mono landed; /* when the last try ended */
+    struct sz_mono swept;  /* when the sweeper last went */
     /* hosts */
     struct sz_http_host *hosts[SZ_HTTP_BUCKETS];
     unsigned hosts_n;

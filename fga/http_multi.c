@@ -120,11 +120,14 @@ static struct sz_span sweep_pause(const struct sz_http *http)
     return pause.us > SZ_SEC(1).us ? pause : SZ_SEC(1);
 }
 
-/* Some connections may still be kept: none is for longer than `idle` after its last use, and the next sweep. */
+/*
+ * Some connections may still be kept, until the sweeper went when all of them had been idle for long enough: by its own
+ * time, not by the clock, since a loop that was busy comes late.
+ */
 static bool keeps_some(const struct sz_http *http)
 {
     struct sz_mono last = sz_after(sz_after(http->landed, http->shared->conf.idle), SZ_US(2 * sweep_pause(http).us));
-    return http->flying != 0 || sz_loop_now(http->loop).us < last.us;
+    return http->flying != 0 || http->swept.us < last.us;
 }
 
 static int give_up(void *resolver, void *reserved, void *arg)
@@ -147,8 +150,10 @@ static void on_sweep(struct sz_timer *timer)
     if (http->sweeping) /* still: libcurl had no room for one connection more */
         sz_curl.multi_remove_handle(http->multi, http->sweeper);
     http->sweeping = keeps_some(http);
-    if (http->sweeping)
+    if (http->sweeping) {
         sz_http_multi_add(http, http->sweeper);
+        http->swept = sz_loop_now(http->loop);
+    }
     if (http->sweeping || http->hosts_n != 0)
         arm_sweep(http, http->sweeping ? sweep_pause(http) : FORGET_EVERY);
 }
