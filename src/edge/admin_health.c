@@ -76,6 +76,21 @@ static bool add_store(struct sz_buf *b, const char *name, const struct sz_conf_r
     return ok;
 }
 
+/*
+ * Every upstream with how many urls it has.  Whether they answer each thread knows for itself, from its own calls;
+ * /metrics has the sum of them.
+ */
+static void add_upstreams(struct sz_buf *b, const struct sz_conf *conf)
+{
+    sz_buf_printf(b, ",\"upstreams\":{\"status\":\"configured\",\"configured\":%zu,\"urls\":{", conf->upstreams_n);
+    for (size_t i = 0; i < conf->upstreams_n; i++) {
+        sz_buf_printf(b, "%s", i > 0 ? "," : "");
+        sz_buf_json(b, conf->upstreams[i].name);
+        sz_buf_printf(b, ":%zu", conf->upstreams[i].urls_n);
+    }
+    sz_buf_printf(b, "}}");
+}
+
 static void add_edge(struct sz_buf *b, const struct sz_server *server)
 {
     sz_buf_printf(
@@ -124,6 +139,7 @@ void sz_admin_health(struct sz_admin_call *call)
     ok = add_store(&parts, "redis_cache", &server->boot->conf->redis_cache, server->redis_cache) && ok;
     ok = sz_revoking_health(call->server, &parts) && ok;
     ok = add_stores(&parts, server) && ok;
+    add_upstreams(&parts, server->current->conf);
     add_edge(&parts, server);
     sz_buf_printf(&parts, ",");
     ok = sz_audit_health(server->gate.audit, &parts) && ok;

@@ -145,3 +145,25 @@ Test(admin, a_reload_with_mistakes_keeps_the_old_and_says_so, .fini = teardown, 
     cr_expect_eq(raw_status(answer), 404);
     free(answer);
 }
+
+/* Whoever asks sees all of them, and none twice. */
+Test(admin, health_names_a_hundred_upstreams, .fini = teardown, .timeout = 60)
+{
+    enum { MANY = 100 };
+    char configuration[16384], *health, entry[32];
+    size_t n = (size_t)snprintf(configuration, sizeof(configuration), "%s", ADMIN COMMON);
+    for (int i = 1; i < MANY; i++)
+        n += (size_t)snprintf(configuration + n, sizeof(configuration) - n,
+                              "  up%d: {urls: [\"http://127.0.0.1:9\", \"http://127.0.0.1:10\"]}\n", i);
+    snprintf(configuration + n, sizeof(configuration) - n, "%s", PUBLIC);
+    cr_assert(gateway_start(&g, configuration, 0));
+    cr_assert_eq(ask("GET /health", "Host: localhost\r\n", &health), 200);
+    cr_expect_neq(strstr(health, "\"configured\":100,\"urls\":{\"up\":1,"), NULL, "%s", health);
+    for (int i = 1; i < MANY; i++) {
+        snprintf(entry, sizeof(entry), "\"up%d\":2", i);
+        char *first = strstr(health, entry);
+        cr_assert_neq(first, NULL, "%s is missing", entry);
+        cr_expect_eq(strstr(first + 1, entry), NULL, "%s stands there twice", entry);
+    }
+    free(health);
+}
