@@ -108,6 +108,8 @@ def published(check):
         publish.write(ROOT, say)
         for text in publish.newer(ROOT):
             say(f"a newer result is there: {text}")
+        for text in publish.suggested(ROOT):
+            say(f"not published yet: {text}")
     except (publish.Fault, KeyError, ValueError) as fault:
         say(f"cannot publish: {fault}")
         return 1

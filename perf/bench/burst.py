@@ -53,7 +53,7 @@ class Client:
 
     def __init__(self, port, connections):
         self.port, self.connections = port, connections
-        self.held = []
+        self.held, self.times_ms = [], []
 
     def __enter__(self):
         try:
@@ -98,6 +98,7 @@ class Client:
                         under_way -= 1
         end = time.monotonic()
         times.sort()
+        self.times_ms = [round(took * 1e3, 3) for took in times]  # of the last run, whole
         return {"requests": len(requests), "good": statuses[200], "statuses": {str(k): n for k, n in statuses.items()},
                 "seconds": end - start, "worst_ms": times[-1] * 1e3 if times else None,
                 "median_ms": times[len(times) // 2] * 1e3 if times else None}

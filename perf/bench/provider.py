@@ -34,8 +34,8 @@ class Provider(procs.Server):
         self.control("script", {"endpoint": "introspect", "fault": "status" if one_in else "well", "status": 503,
                                 "latency_ms": least_ms, "latency_to_ms": most_ms, "one_in": one_in})
 
-    def token(self, subject):
-        return self.control("token", {"format": "opaque", "sub": subject, "ttl": 3600})["token"]
+    def token(self, subject, ttl=3600):
+        return self.control("token", {"format": "opaque", "sub": subject, "ttl": ttl})["token"]
 
     def tokens(self, n, prefix):
         return self.tokens_of([f"{prefix}-{i}" for i in range(n)])

@@ -7,8 +7,9 @@ between `<!-- published: NAME -->` and `<!-- end -->` in the document is rendere
 import json
 import os
 import re
+import sys
 
-from perf.bench import judge, stats, svg
+from perf.bench import judge, stats, store, svg
 from perf.bench.cells import ALL
 
 BLOCK = re.compile(r"(<!-- published: (?P<name>[a-z0-9-]+) -->\n).*?(<!-- end -->\n)", re.S)
@@ -251,3 +252,18 @@ def newer(root):
         if later:
             out.append(f"{name} -> {later[-1]}")
     return out
+
+
+def left_out(cell):
+    """What the cell's own description says after "Left out:"."""
+    text = " ".join((cell.__doc__ or "").split()) or " ".join((sys.modules[type(cell).__module__].__doc__ or "").split())
+    found = re.search(r"Left out: (.+?)\.(?:$| [A-Z`])", text)
+    return found[1][0].upper() + found[1][1:] + "." if found else "say what"
+
+
+def suggested(root):
+    """Entries for cells that have a result and are not published, to be copied by hand and judged first."""
+    published = Published(root)
+    there = {entry["cell"] for entry in published.said["figures"]}
+    return [json.dumps({"cell": name, "artifact": result["file"], "leaves_out": left_out(ALL[name])}, ensure_ascii=False)
+            for name, result in store.latest(published.results).items() if name in ALL and name not in there]

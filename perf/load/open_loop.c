@@ -302,11 +302,15 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
+/* Nearest rank: the smallest that at least p % of them do not exceed. */
 static uint32_t percentile(const struct side *side, double p)
 {
+    double place = (double)side->latencies_n * p / 100;
+    size_t rank = (size_t)place;
     if (side->latencies_n == 0)
         return 0;
-    return side->latencies_us[(size_t)((double)(side->latencies_n - 1) * p / 100)];
+    rank += (double)rank < place;
+    return side->latencies_us[rank > 0 ? rank - 1 : 0];
 }
 
 static void report(struct side *side, double seconds)
@@ -321,11 +325,11 @@ static void report(struct side *side, double seconds)
             comma = ",";
         }
     }
-    printf("},\"lost\":%llu,\"overrun\":%llu,\"lag_worst_us\":%lld,\"p50_us\":%u,\"p90_us\":%u,\"p99_us\":%u,"
-           "\"p999_us\":%u,\"max_us\":%u}",
+    printf("},\"lost\":%llu,\"overrun\":%llu,\"lag_worst_us\":%lld,\"p50_us\":%u,\"p90_us\":%u,\"p95_us\":%u,"
+           "\"p99_us\":%u,\"p999_us\":%u,\"max_us\":%u}",
            (unsigned long long)side->lost, (unsigned long long)side->overrun, (long long)(side->lag_worst / 1000),
-           percentile(side, 50), percentile(side, 90), percentile(side, 99), percentile(side, 99.9),
-           percentile(side, 100));
+           percentile(side, 50), percentile(side, 90), percentile(side, 95), percentile(side, 99),
+           percentile(side, 99.9), percentile(side, 100));
 }
 
 static void side_init(struct side *side, const char *name, char **argv, double seconds, bool forged)

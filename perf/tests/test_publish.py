@@ -120,6 +120,17 @@ class Stale(Tree):
         self.result("p1-20260102T000000Z.json", {})
         self.assertEqual(publish.newer(self.root), ["p1-20260101T000000Z.json -> p1-20260102T000000Z.json"])
 
+    def test_what_has_a_result_and_is_not_published_is_suggested_and_not_written(self):
+        self.publish(figures=[Figures.P1])
+        self.result("openloop-20260101T000000Z.json", {}, benchmark="OPENLOOP")
+        for name in ("p1", "p8"):
+            self.result(f"{name}-20260101T000000Z.json", {}, benchmark=name.upper())
+        before = read(os.path.join(self.root, "perf/published.json"))
+        suggested = publish.suggested(self.root)
+        self.assertEqual(len(suggested), 2)
+        self.assertTrue(any('"OPENLOOP"' in text and "did not keep its schedule" in text for text in suggested))
+        self.assertEqual(read(os.path.join(self.root, "perf/published.json")), before)
+
     def test_series_are_drawn(self):
         self.result("soak-20260101T000000Z.json", {}, series={"rss": [[0, 1], [1, 2]]})
         line = {"file": "perf-l.svg", "title": "L", "x": "s", "y": "MB", "caption": "c.",

@@ -1,7 +1,7 @@
 """Streaming: 64 proxied responses of 1 MiB in chunks of 16 KiB, one at a time, against unguarded proxies.
 
-Wall time and CPU come from interleaved passes; memory from a pass of its own, looked at in the middle of responses, since
-looking costs time.
+Wall time and CPU come from interleaved passes, each with a fresh gateway and two warm-ups a side; memory from a pass of its own,
+looked at in the middle of responses, since looking costs time; the peak is the kernel's.
 """
 
 import socket
@@ -19,7 +19,7 @@ BARS = [
     {"figure": "wall_of_h2o", "bar": 2.0, "beyond": None, "better": "lower", "what": "wall time / h2o's proxy"},
     {"figure": "wall_of_nginx", "bar": 2.0, "beyond": None, "better": "lower", "what": "wall time / nginx"},
 ]
-RESPONSES, BODY, CHUNK = 64, 1 << 20, 16384
+RESPONSES, BODY, CHUNK, WARM = 64, 1 << 20, 16384, 2
 END = b"\r\n0\r\n\r\n"
 
 
@@ -54,7 +54,7 @@ def fetch(server, request):
     """All of them; {"seconds", "cpu_s", "good"}."""
     reader = Reader(server.port)
     try:
-        good = reader.read(request)
+        good = all([reader.read(request) for _ in range(WARM)])
         before, start = server.cpu_ns(), time.monotonic()
         with procs.staying_on(procs.cpus()[1]):
             for _ in range(RESPONSES):
@@ -95,11 +95,12 @@ def run(bench, options):
         configuration = servers.gateway_yaml(bench, f"  - {{address: 127.0.0.1:{port}}}", procs.free_port(), upstream.port)
         for _ in range(min(options.pairs, 5)):
             memories.append(memory(bench, configuration, port, request))
-        with bench.subzero(configuration, port) as ours, bench.bare("h2o", "proxy", "127.0.0.1", upstream.port) as h2o, \
-                bench.nginx_proxy(upstream.port) as nginx:
-            sides = {"subzero": ours, "h2o": h2o, "nginx": nginx}
+        with bench.bare("h2o", "proxy", "127.0.0.1", upstream.port) as h2o, bench.nginx_proxy(upstream.port) as nginx:
             for turn in range(options.pairs):
-                pair = {name: fetch(sides[name], request) for name in stats.order(list(sides), turn)}
+                with bench.subzero(configuration, port) as ours:  # a fresh one for each pair
+                    sides, started = {"subzero": ours, "h2o": h2o, "nginx": nginx}, ours.cpu_ns() / 1e9
+                    pair = {name: fetch(sides[name], request) for name in stats.order(list(sides), turn)}
+                    pair["subzero"] |= {"start_cpu_s": started, "peak_kb": procs.memory_kb(ours.pid, "VmHWM")}
                 pairs.append(pair)
                 bench.say(f"  pair {turn + 1}: " + "  ".join(
                     f"{name}{'' if pair[name]['good'] else ' FAILED'} {pair[name]['cpu_s']:.4f} s CPU, "
@@ -114,6 +115,8 @@ def result(pairs, memories):
     for side in ("subzero", "h2o", "nginx"):
         figures[f"{side}_cpu_s"] = stats.summary(pair[side]["cpu_s"] for pair in kept)
         figures[f"{side}_wall_s"] = stats.summary(pair[side]["seconds"] for pair in kept)
+    for name in ("start_cpu_s", "peak_kb"):
+        figures[name] = stats.summary(pair["subzero"][name] for pair in kept)
     for side in ("h2o", "nginx"):
         figures[f"wall_of_{side}"] = stats.summary(pair["subzero"]["seconds"] / pair[side]["seconds"] for pair in kept)
         figures[f"cpu_of_{side}"] = stats.summary(pair["subzero"]["cpu_s"] / pair[side]["cpu_s"] for pair in kept)
