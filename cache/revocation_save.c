@@ -8,11 +8,23 @@
 #include "cache/revocation.h"
 #include "subzero/log.h"
 
+/* Each that is to be written, once: what changes again and again, while nothing can be written, takes no room. */
+static void gather(struct sz_revocations *set)
+{
+    set->dirty.n = 0;
+    for (size_t i = 0; i < set->n; i++) {
+        if (set->v[i].saved == SZ_SAVE_DIRTY)
+            sz_revocation_queue_add(&set->dirty, i);
+    }
+}
+
 void sz_revocation_dirty(struct sz_revocations *set, size_t at)
 {
     set->v[at].saved = set->disk ? SZ_SAVE_DIRTY : SZ_SAVE_DONE;
     if (set->disk)
         sz_revocation_queue_add(&set->dirty, at);
+    if (set->dirty.n > 2 * set->n + 64)
+        gather(set);
 }
 
 /* ---- the thread -------------------------------------------------------------------------------------------------- */

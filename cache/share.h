@@ -102,7 +102,8 @@ struct sz_share {
     struct sz_mono all_at; /* the next whole look */
     unsigned failures;
 
-    uint32_t *untold; /* positions of records to be told, in any order, some perhaps twice */
+    uint32_t
+        *untold; /* positions of records to be told, in any order, some perhaps twice; at most some four for each */
     size_t untold_n, untold_room;
     struct sz_share_publish publish[SZ_SHARE_PUBLISHES];
     size_t publishing;

@@ -30,10 +30,26 @@ static struct sz_redis_script publish_script = {
                  "redis.call('PUBLISH',ARGV[2],n..' '..ARGV[3]) "
                  "return {e,n}")};
 
+/* Each that is to be told, once: what has been added again and again, while nothing could be told, takes no room. */
+static void gather(struct sz_share *share)
+{
+    size_t n = share->face->count(share->owner);
+    share->untold_n = 0;
+    for (size_t i = 0; i < n && share->untold_n < share->untold_room; i++) {
+        const struct sz_share_item *item = share->face->item(share->owner, i);
+        if (item != NULL && !item->published)
+            share->untold[share->untold_n++] = (uint32_t)i;
+    }
+}
+
 void sz_share_tell(struct sz_share *share, size_t at)
 {
     struct sz_share_item *item = share->face->item(share->owner, at);
     item->published = false;
+    if (share->untold_n == share->untold_room && share->untold_n > 2 * share->face->count(share->owner)) {
+        gather(share); /* this one too */
+        return;
+    }
     if (share->untold_n == share->untold_room) {
         share->untold_room = share->untold_room == 0 ? 64 : share->untold_room * 2;
         share->untold = sz_xrealloc(share->untold, share->untold_room * sizeof(*share->untold));

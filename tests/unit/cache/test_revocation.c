@@ -299,3 +299,20 @@ Test(revocation, what_waits_at_the_end_is_told)
     open_set(10, true);
     cr_expect(refused("alice", 1) && refused("bob", 1));
 }
+
+/* A disk that is gone for long, and somebody who is revoked every second. */
+Test(revocation, what_is_to_be_written_again_and_again_is_written_once)
+{
+    struct sz_revocation alice = subject("alice", 1, INT64_MAX), bob = subject("bob", INT64_MAX, INT64_MAX);
+    size_t at;
+    open_set(10, true);
+    cr_assert_eq(sz_revocation_apply(set, &bob, &at), SZ_CHANGE_DONE);
+    for (int i = 1; i < 10000; i++) {
+        alice.before = i;
+        cr_assert_eq(sz_revocation_apply(set, &alice, &at), SZ_CHANGE_DONE);
+    }
+    cr_expect_leq(set->dirty.n, 100, "%zu", set->dirty.n);
+    sz_revocations_free(&set);
+    open_set(10, true);
+    cr_expect(refused("alice", 9999) && !refused("alice", 10100) && refused("bob", 1));
+}
