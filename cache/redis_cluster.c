@@ -149,9 +149,9 @@ static bool on_slots(struct sz_redis_conn *conn, struct sz_redis_pending *p, con
     struct sz_redis *redis = conn->redis;
     const struct sz_redis_reply *reply = answer->reply;
     (void)p;
-    if (redis->map->asking != conn)
-        return true; /* too late: another one was asked, and this one may have slept through a failover */
-    redis->map->asking = NULL;
+    /* Perhaps another one has been asked since; what is later than SZ_REDIS_STALL is never read, so both are recent. */
+    if (redis->map->asking == conn)
+        redis->map->asking = NULL;
     look_again(redis, AGAIN); /* sweeps, and asks again when this was no good */
     if (reply == NULL || reply->type != SZ_REDIS_ARRAY || reply->items_n == 0 || reply->items_n > SZ_REDIS_SLOTS) {
         if (reply == NULL && !atomic_exchange(&redis->shared->cluster_said, true))
@@ -160,10 +160,15 @@ static bool on_slots(struct sz_redis_conn *conn, struct sz_redis_pending *p, con
         return true;
     }
     struct range *ranges = sz_xcalloc(reply->items_n, sizeof(*ranges));
-    size_t n = 0;
-    for (size_t i = 0; i < reply->items_n; i++)
-        n += read_range(conn, &reply->items[i], &ranges[n]);
-    if (n > 0)
+    size_t n = 0, slots = 0;
+    for (size_t i = 0; i < reply->items_n && slots <= SZ_REDIS_SLOTS; i++) {
+        if (!read_range(conn, &reply->items[i], &ranges[n]))
+            continue;
+        slots += ranges[n].to - ranges[n].from + 1;
+        n++;
+    }
+    /* Ranges that overlap are no map, and thousands that each hold all slots would keep the loop busy. */
+    if (n > 0 && slots <= SZ_REDIS_SLOTS)
         adopt(redis, ranges, n);
     free(ranges);
     return true;

@@ -97,6 +97,7 @@ Test(redis_cluster_maps, hostile_ones, .timeout = 60)
         "*1\r\n*3\r\n:0\r\n:4\r\n*2\r\n$1\r\na\r\n:70000\r\n",
         "*1\r\n*3\r\n:0\r\n:4\r\n*0\r\n",
         "*1\r\n*3\r\n:0\r\n:4\r\n*2\r\n*0\r\n$1\r\nx\r\n",
+        "*2\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$1\r\na\r\n:1\r\n*3\r\n:7\r\n:7\r\n*2\r\n$1\r\nb\r\n:1\r\n",
         "-ERR This instance has cluster support disabled\r\n",
         "$5\r\nhello\r\n",
     };
@@ -124,6 +125,16 @@ Test(redis_cluster_maps, hostile_ones, .timeout = 60)
     struct sz_redis_look look;
     sz_redis_shared_look(k.shared, &look);
     cr_expect_leq(look.connections, SZ_REDIS_NODES_MAX);
+    /* All slots, thousands of times: were each believed, a loop would stand still for it. */
+    many.n = 0;
+    sz_buf_printf(&many, "*16384\r\n");
+    for (int i = 0; i < 16384; i++)
+        sz_buf_printf(&many, "*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.9\r\n:1\r\n");
+    fake_redis_set(&fake, FAKE_REDIS_REPLY, sz_buf_slice(&many), true);
+    kit_run(&k, 1500);
+    for (size_t i = 0; i < SZ_REDIS_NODES_MAX; i++)
+        cr_expect(k.redis->nodes[i] == NULL || !k.redis->nodes[i]->in_map ||
+                  !sz_eq(k.redis->nodes[i]->host, SZ_S("127.0.0.9")));
     /* A good one at last. */
     many.n = 0;
     sz_buf_printf(&many, "*1\r\n*3\r\n:0\r\n:16383\r\n*2\r\n$9\r\n127.0.0.1\r\n:%u\r\n", fake.port);
