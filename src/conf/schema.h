@@ -25,7 +25,7 @@ enum sz_field_type {
     SZ_F_OBJECT,       /* a struct in place */
     SZ_F_LIST,         /* struct sz_raw_list of structs */
     SZ_F_MAP,          /* struct sz_raw_list of structs with a name */
-    SZ_F_LATER,        /* named by the design, not built yet: refused */
+    SZ_F_LATER,        /* a key that this version does not have: refused, not ignored */
 };
 
 enum {

@@ -24,6 +24,7 @@ static const struct page pages[] = {
     {"GET", "/metrics", SZ_ADMIN_METRICS, sz_admin_metrics},
     {"GET", "/.well-known/jwks.json", SZ_ADMIN_OPEN, sz_admin_jwks},
     {"GET", "/config", SZ_ADMIN_TOKEN, sz_admin_config},
+    {"GET", "/breakers", SZ_ADMIN_TOKEN, sz_admin_breakers},
     {"GET", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_stats},
     {"DELETE", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_flush},
     {"GET", "/threat", SZ_ADMIN_TOKEN, sz_admin_threat},

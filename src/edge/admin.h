@@ -31,6 +31,7 @@ void sz_admin_health(struct sz_admin_call *call);
 void sz_admin_metrics(struct sz_admin_call *call);
 void sz_admin_config(struct sz_admin_call *call);
 void sz_admin_jwks(struct sz_admin_call *call);
+void sz_admin_breakers(struct sz_admin_call *call);
 void sz_admin_cache_stats(struct sz_admin_call *call);
 void sz_admin_cache_flush(struct sz_admin_call *call);
 void sz_admin_threat(struct sz_admin_call *call);         /* admin_threat.c */

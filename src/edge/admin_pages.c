@@ -2,6 +2,7 @@
 #include "edge/admin.h"
 #include "edge/respond.h"
 #include "edge/server.h"
+#include "subzero/breakers.h"
 #include "subzero/issuers.h"
 #include "subzero/metrics.h"
 
@@ -62,5 +63,27 @@ void sz_admin_config(struct sz_admin_call *call)
     struct sz_buf body = {0};
     sz_conf_dump(call->server->current->conf, &body);
     sz_admin_send(call, 200, "application/yaml", sz_buf_slice(&body));
+    sz_buf_fini(&body);
+}
+
+static void add_breaker(void *arg, const char *dependency, const struct sz_breaker_look *look)
+{
+    struct sz_buf *body = arg;
+    sz_buf_printf(body, "%s{\"dependency\":", body->p[body->n - 1] == '[' ? "" : ",");
+    sz_buf_json(body, sz_cstr(dependency));
+    sz_buf_printf(body, ",\"state\":\"%s\",\"failures\":%u,\"retry_after_ms\":%lld,\"opened\":%llu}",
+                  sz_breaker_state_name(look->state), look->failures, (long long)((look->retry.us + 999) / 1000),
+                  (unsigned long long)look->moved[SZ_BREAKER_OPEN]);
+}
+
+/* What subzero_breaker_state shows, for people: also how far the next one is from opening, and when it is tried again.
+ */
+void sz_admin_breakers(struct sz_admin_call *call)
+{
+    struct sz_buf body = {0};
+    sz_buf_printf(&body, "{\"breakers\":[");
+    sz_breakers_each(sz_mono_read(), add_breaker, &body);
+    sz_buf_printf(&body, "]}\n");
+    sz_admin_send(call, 200, "application/json", sz_buf_slice(&body));
     sz_buf_fini(&body);
 }

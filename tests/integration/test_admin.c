@@ -51,6 +51,8 @@ Test(admin, pages_answer_and_strangers_are_refused, .fini = teardown, .timeout =
         {"GET /metrics", "Host: [::1]\r\n", 200},
         {"GET /config", "Host: localhost\r\n", 200},
         {"GET /cache", "Host: localhost\r\n", 200},
+        {"GET /breakers", "Host: localhost\r\n", 200},
+        {"POST /breakers", "Host: localhost\r\n", 405},
         {"DELETE /cache", "Host: localhost\r\n", 200},
         {"DELETE /cache?layer=l1", "Host: localhost\r\n", 200},
         {"DELETE /cache?layer=l9", "Host: localhost\r\n", 400},

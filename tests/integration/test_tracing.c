@@ -311,6 +311,10 @@ Test(tracing, a_collector_that_refuses_for_good)
     wait_for("failed", 3);
     cr_expect(gateway_logged(&gateway, "takes no spans"));
     cr_expect_eq(upstream_count(collector), 1, "a plain no is not asked again");
+    char *breakers = gateway_admin(&gateway, "/breakers");
+    cr_expect_not_null(strstr(breakers, "{\"dependency\":\"otlp\",\"state\":\"closed\",\"failures\":0,"), "%s",
+                       breakers);
+    free(breakers);
     stop_gateway(&gateway);
 }
 
