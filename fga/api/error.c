@@ -34,6 +34,7 @@ static const struct {
     {2043, "object_too_long"},
     {2044, "relation_too_long"},
     {2045, "type_definitions_too_few_items"},
+    {2047, "type_invalid_pattern"},
     {2052, "query_string_type_continuation_token_mismatch"},
     {2053, "exceeded_entity_limit"},
     {2056, "invalid_authorization_model"},

@@ -180,6 +180,12 @@ bool sz_ofga_sub(struct sz_ofga *api, const void *object, const char *name, cons
 bool sz_ofga_list(struct sz_ofga *api, const void *object, const char *name, const void **out);
 /* A member that is a JSON object, as text in the arena; SZ_NONE: absent. */
 bool sz_ofga_json(struct sz_ofga *api, const void *object, const char *name, struct sz_slice *out);
+/* What the protocol's own patterns refuse, before any model is asked: 1 to most characters without blanks and ":#@"; 2
+ * to most without blanks.  False: answered. */
+bool sz_ofga_word(struct sz_ofga *api, struct sz_slice s, size_t most, const char *field);
+bool sz_ofga_name(struct sz_ofga *api, struct sz_slice s, size_t most, const char *field);
+/* A check's own key needs all three. */
+bool sz_ofga_check_key(struct sz_ofga *api, const struct sz_tuple_key *key);
 /* A tuple key.  Texts live as long as the object; a condition's context is in the arena. */
 bool sz_ofga_key(struct sz_ofga *api, const void *object, struct sz_tuple_key *out);
 bool sz_ofga_keys(struct sz_ofga *api, const void *list, size_t most, struct sz_tuple_key **out, size_t *n);

@@ -8,7 +8,8 @@
 #include "fga/api/hub.h"
 #include "subzero/crypto.h"
 
-enum { DEPTH = 64, NAME_MAX_ = 48, PAGE = 50, PAGE_MAX = 100, OBJECT_MAX = 256 };
+enum { DEPTH = 64, NAME_MAX_ = 48, PAGE = 50, PAGE_MAX = 100 };
+enum { USER_BYTES = 512, OBJECT_MAX = 256, RELATION_MAX = 50 };
 
 void *sz_ofga_object(struct sz_ofga *api)
 {
@@ -103,6 +104,49 @@ static size_t characters(struct sz_slice s)
     return n;
 }
 
+/* Blanks as the protocol's patterns mean them, and what else must not be in a word. */
+static bool has_any(struct sz_slice s, const char *others)
+{
+    for (size_t i = 0; i < s.n; i++)
+        if (s.p[i] != '\0' && (strchr(" \t\n\f\r", s.p[i]) != NULL || strchr(others, s.p[i]) != NULL))
+            return true;
+    return false;
+}
+
+bool sz_ofga_word(struct sz_ofga *api, struct sz_slice s, size_t most, const char *field)
+{
+    size_t n = strlen(field);
+    bool type = n > 5 && strcmp(field + n - 5, ".Type") == 0; /* has a code of its own */
+    if (s.n > 0 && characters(s) <= most && !has_any(s, ":#@"))
+        return true;
+    sz_ofga_fail(api, type ? 2047 : 2000, "invalid %s: value does not match regex pattern \"^[^:#@\\s]{1,%zu}$\"",
+                 field, most);
+    return false;
+}
+
+bool sz_ofga_name(struct sz_ofga *api, struct sz_slice s, size_t most, const char *field)
+{
+    size_t n = characters(s);
+    if (n >= 2 && n <= most && !has_any(s, ""))
+        return true;
+    sz_ofga_fail(api, 2000, "invalid %s: value does not match regex pattern \"^[^\\s]{2,%zu}$\"", field, most);
+    return false;
+}
+
+bool sz_ofga_check_key(struct sz_ofga *api, const struct sz_tuple_key *key)
+{
+    return sz_ofga_name(api, key->user, USER_BYTES, "CheckRequestTupleKey.User") &&
+           sz_ofga_word(api, key->relation, RELATION_MAX, "CheckRequestTupleKey.Relation") &&
+           sz_ofga_name(api, key->object, OBJECT_MAX, "CheckRequestTupleKey.Object");
+}
+
+static bool read_condition(struct sz_ofga *api, const void *condition, struct sz_tuple_key *out)
+{
+    return sz_ofga_text(api, condition, "name", &out->condition) &&
+           sz_ofga_json(api, condition, "context", &out->condition_context) &&
+           sz_ofga_name(api, out->condition, 256, "RelationshipCondition.Name");
+}
+
 bool sz_ofga_key(struct sz_ofga *api, const void *object, struct sz_tuple_key *out)
 {
     const void *condition;
@@ -112,20 +156,13 @@ bool sz_ofga_key(struct sz_ofga *api, const void *object, struct sz_tuple_key *o
     if (!sz_ofga_text(api, object, "user", &out->user) || !sz_ofga_text(api, object, "relation", &out->relation) ||
         !sz_ofga_text(api, object, "object", &out->object) || !sz_ofga_sub(api, object, "condition", &condition))
         return false;
-    if (characters(out->object) > OBJECT_MAX) {
-        sz_ofga_fail(api, 2000, "invalid TupleKey.Object: value has more than %d characters", OBJECT_MAX);
+    if (out->user.n > USER_BYTES) {
+        sz_ofga_fail(api, 2000, "invalid TupleKey.User: value length must be at most %d bytes", USER_BYTES);
         return false;
     }
-    if (condition == NULL)
-        return true;
-    if (!sz_ofga_text(api, condition, "name", &out->condition) ||
-        !sz_ofga_json(api, condition, "context", &out->condition_context))
-        return false;
-    if (out->condition.n > 256) {
-        sz_ofga_fail(api, 2000, "invalid RelationshipCondition.Name: value length must be at most 256 bytes");
-        return false;
-    }
-    return true;
+    return (out->relation.n == 0 || sz_ofga_word(api, out->relation, RELATION_MAX, "TupleKey.Relation")) &&
+           (out->object.n == 0 || sz_ofga_name(api, out->object, OBJECT_MAX, "TupleKey.Object")) &&
+           (condition == NULL || read_condition(api, condition, out));
 }
 
 bool sz_ofga_keys(struct sz_ofga *api, const void *list, size_t most, struct sz_tuple_key **out, size_t *n)

@@ -4,6 +4,8 @@
 
 #include "fga/api/hub.h"
 
+enum { TYPE_MAX = 254, RELATION_MAX = 50, USER_MAX = 512 };
+
 static enum sz_ofga_step out_of_time(struct sz_ofga *api)
 {
     return sz_ofga_fail(api, SZ_OFGA_TIMEOUT, "Request Deadline Exceeded");
@@ -20,7 +22,8 @@ static bool read_check(struct sz_ofga *api, const void *object, struct sz_check 
         sz_ofga_fail(api, 2037, "invalid TupleKey: value is required");
         return false;
     }
-    return sz_ofga_key(api, key, &out->key) && sz_ofga_contextual(api, object, &out->contextual, &out->contextual_n) &&
+    return sz_ofga_key(api, key, &out->key) && sz_ofga_check_key(api, &out->key) &&
+           sz_ofga_contextual(api, object, &out->contextual, &out->contextual_n) &&
            sz_ofga_json(api, object, "context", &out->context);
 }
 
@@ -242,6 +245,20 @@ static enum sz_ofga_step end_lines(struct sz_ofga *api, const struct list *l, bo
     return SZ_OFGA_DONE;
 }
 
+/* What is asked about: type, relation, user. */
+static bool read_list(struct sz_ofga *api, const void *object, struct sz_slice *type, struct sz_slice *relation,
+                      struct sz_slice *user)
+{
+    if (!sz_ofga_text(api, object, "type", type) || !sz_ofga_text(api, object, "relation", relation) ||
+        !sz_ofga_text(api, object, "user", user) || !sz_ofga_word(api, *type, TYPE_MAX, "ListObjectsRequest.Type") ||
+        !sz_ofga_word(api, *relation, RELATION_MAX, "ListObjectsRequest.Relation"))
+        return false;
+    if (user->n > 0 && user->n <= USER_MAX)
+        return true;
+    sz_ofga_fail(api, 2000, "invalid ListObjectsRequest.User: value length must be between 1 and %d bytes", USER_MAX);
+    return false;
+}
+
 static enum sz_ofga_step list_objects(struct sz_ofga *api, const void *object, bool lines)
 {
     struct list l = {.api = api, .lines = lines};
@@ -253,8 +270,7 @@ static enum sz_ofga_step list_objects(struct sz_ofga *api, const void *object, b
     if (!sz_ofga_asked_store(api, object))
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
-    if (model == NULL || !sz_ofga_text(api, object, "type", &type) ||
-        !sz_ofga_text(api, object, "relation", &relation) || !sz_ofga_text(api, object, "user", &user) ||
+    if (model == NULL || !read_list(api, object, &type, &relation, &user) ||
         !list_options(api, object, l.most, &o, &cut))
         return SZ_OFGA_DONE;
     if (!lines)
@@ -329,8 +345,13 @@ static bool object_name(struct sz_ofga *api, const void *object, struct sz_slice
         sz_ofga_fail(api, 2000, "invalid ListUsersRequest.Object: value is required");
         return false;
     }
-    if (!sz_ofga_text(api, o, "type", &type) || !sz_ofga_text(api, o, "id", &id))
+    if (!sz_ofga_text(api, o, "type", &type) || !sz_ofga_text(api, o, "id", &id) ||
+        !sz_ofga_word(api, type, TYPE_MAX, "Object.Type"))
         return false;
+    if (id.n == 0 || strchr("#: \t\n\f\r", id.p[id.n - 1]) != NULL) {
+        sz_ofga_fail(api, 2000, "invalid Object.Id: value does not match regex pattern \"[^#:\\s]+$\"");
+        return false;
+    }
     *out = sz_pool_printf(&api->arena.pool, "%.*s:%.*s", SZ_FMT(type), SZ_FMT(id));
     return true;
 }
@@ -345,7 +366,9 @@ static bool user_filter(struct sz_ofga *api, const void *object, struct sz_slice
         sz_ofga_fail(api, 2000, "invalid ListUsersRequest.UserFilters: value must contain exactly 1 item(s)");
         return false;
     }
-    if (!sz_ofga_text(api, filter, "type", type) || !sz_ofga_text(api, filter, "relation", relation))
+    if (!sz_ofga_text(api, filter, "type", type) || !sz_ofga_text(api, filter, "relation", relation) ||
+        !sz_ofga_word(api, *type, TYPE_MAX, "UserTypeFilter.Type") ||
+        (relation->n > 0 && !sz_ofga_word(api, *relation, RELATION_MAX, "UserTypeFilter.Relation")))
         return false;
     if (relation->n == 0)
         *relation = SZ_NONE;
@@ -363,6 +386,7 @@ static enum sz_ofga_step list_users(struct sz_ofga *api, const void *object)
         return SZ_OFGA_DONE;
     const struct sz_fga_model *model = sz_ofga_model(api, object);
     if (model == NULL || !object_name(api, object, &name) || !sz_ofga_text(api, object, "relation", &relation) ||
+        !sz_ofga_word(api, relation, RELATION_MAX, "ListUsersRequest.Relation") ||
         !user_filter(api, object, &type, &of) || !list_options(api, object, l.most, &o, &cut))
         return SZ_OFGA_DONE;
     sz_buf_adds(&api->out, SZ_S("{\"users\":["));

@@ -122,6 +122,9 @@ static bool filter_of(struct sz_ofga *api, const void *object, struct sz_read_fi
     if (!sz_ofga_text(api, key, "user", &out->user) || !sz_ofga_text(api, key, "relation", &out->relation) ||
         !sz_ofga_text(api, key, "object", &out->object))
         return false;
+    if ((out->relation.n > 0 && !sz_ofga_word(api, out->relation, 50, "ReadRequestTupleKey.Relation")) ||
+        (out->object.n > 0 && !sz_ofga_name(api, out->object, 256, "ReadRequestTupleKey.Object")))
+        return false;
     ptrdiff_t colon = sz_find_byte(out->object, ':');
     if (colon > 0 && ((size_t)colon + 1 < out->object.n || out->user.n > 0))
         return true;

@@ -69,6 +69,7 @@ void sz_ask_begin(struct sz_ask *a, struct sz_engine *e, const struct sz_program
     a->cap_path = SZ_COUNT(a->path_room);
     a->n_path = 0;
     a->cycle = false;
+    a->condition_fault = 2027;
     a->groups_key = 0;
     a->fault = fault;
 }
@@ -145,8 +146,9 @@ static int add_contextual(struct sz_ask *a, const struct sz_tuple_key *k)
     void *context;
     enum sz_tuple_fault fault = sz_tuple_check(a->p, k, &ids, &context, &why);
     if (fault != SZ_TUPLE_OK)
-        return sz_ask_fail(a, fault == SZ_TUPLE_CONDITION ? 2000 : 2027, "Invalid tuple '%.*s#%.*s@%.*s'. Reason: %s",
-                           SZ_FMT(k->object), SZ_FMT(k->relation), SZ_FMT(k->user), why.s);
+        return sz_ask_fail(a, fault == SZ_TUPLE_CONDITION ? a->condition_fault : 2027,
+                           "Invalid tuple '%.*s#%.*s@%.*s'. Reason: %s", SZ_FMT(k->object), SZ_FMT(k->relation),
+                           SZ_FMT(k->user), why.s);
     struct sz_ctuple *t = &a->ctuples[a->n_ctuples];
     t->object = sz_ask_node(a, k->object, ids.type, false);
     t->subject = sz_ask_node(a, ids.user.parts.object, ids.user.type, ids.user.parts.wild);

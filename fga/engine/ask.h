@@ -58,7 +58,9 @@ struct sz_ask {
     /* where we are */
     struct sz_pathstep *path, path_room[32];
     size_t n_path, cap_path;
-    bool cycle; /* one was met */
+    bool cycle;          /* one was met */
+    int condition_fault; /* the code of a contextual tuple whose condition is wrong: a check's is another than a list's
+                          */
 
     /* groups of the user that were looked up last (see check.c) */
     uint32_t groups_key;

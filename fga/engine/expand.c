@@ -131,6 +131,7 @@ int sz_engine_expand(struct sz_engine *e, const struct sz_program *p, struct sz_
     struct sz_ask a;
     struct expander x = {.a = &a, .object = object};
     sz_ask_begin(&a, e, p, UINT64_MAX, fault);
+    a.condition_fault = 2000;
     int err = sz_ask_context(&a, o->context, o->contextual, o->contextual_n);
     if (err == 0)
         err = resolve(&x, relation);

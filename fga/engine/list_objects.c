@@ -297,6 +297,7 @@ int sz_engine_list_objects(struct sz_engine *e, const struct sz_program *p, stru
     struct sz_ask a;
     struct walk w = {.a = &a, .o = o, .fn = fn, .arg = arg};
     sz_ask_begin(&a, e, p, o->steps != NULL ? *o->steps : UINT64_MAX, fault);
+    a.condition_fault = 2000;
     int err = sz_ask_context(&a, o->context, o->contextual, o->contextual_n);
     if (err == 0)
         err = resolve(&a, type, relation, user, &w.target);

@@ -327,8 +327,10 @@ static int resolve(struct lister *l, struct sz_slice object, struct sz_slice rel
             return sz_ask_fail(a, 2022, "relation '%.*s#%.*s' not found", SZ_FMT(filter_type), SZ_FMT(filter_relation));
         l->relation = a->p->rels[r].relation;
     }
-    if (!sz_object_valid(object, &type_name) || sz_eq(sz_from(object, type_name.n + 1), SZ_S("*")))
+    ptrdiff_t colon = sz_find_byte(object, ':');
+    if (colon < 1 || (size_t)colon + 1 == object.n)
         return sz_ask_fail(a, 2000, "invalid 'object' field format");
+    type_name = sz_sub(object, 0, (size_t)colon); /* an id that no object can have is one that none has */
     uint16_t type = sz_program_type(a->p, type_name);
     if (type == 0)
         return sz_ask_fail(a, 2021, "type '%.*s' not found", SZ_FMT(type_name));
@@ -376,6 +378,7 @@ int sz_engine_list_users(struct sz_engine *e, const struct sz_program *p, struct
     uint32_t node = SZ_NO_NODE;
     uint16_t rel = SZ_NO_REL;
     sz_ask_begin(&a, e, p, o->steps != NULL ? *o->steps : UINT64_MAX, fault);
+    a.condition_fault = 2000;
     int err = sz_ask_context(&a, o->context, o->contextual, o->contextual_n);
     if (err == 0)
         err = resolve(&l, object, relation, filter_type, filter_relation, &node, &rel);

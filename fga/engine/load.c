@@ -58,6 +58,10 @@ int sz_loader_add(struct sz_loader *l, const struct sz_tuple_key *k, struct sz_f
     struct sz_store *s = &l->e->store;
     if (sz_tuple_check(l->p, k, &ids, &context, &why) != SZ_TUPLE_OK)
         return refuse(fault, 2000, k, why.s);
+    if (sz_tuple_is_implicit(l->p, k, &ids, &why)) {
+        json_decref(context);
+        return refuse(fault, 2000, k, why.s);
+    }
     if (l->n == l->cap) {
         l->cap = l->cap == 0 ? 1024 : l->cap * 2;
         l->v = sz_xrealloc(l->v, l->cap * sizeof(*l->v));

@@ -121,9 +121,17 @@ static enum sz_tuple_fault check_restrictions(const struct sz_program *p, const 
                       : t->user.relation != 0     ? "#"
                                                   : "",
                       SZ_FMT(t->user.parts.relation), SZ_FMT(p->type_names[t->type]), SZ_FMT(k->relation));
-    if (t->user.relation != 0 && sz_eq(t->user.parts.object, k->object) && t->user.relation == r->relation)
-        return REFUSE(SZ_TUPLE_INVALID, "cannot write a tuple that is implicit");
     return SZ_TUPLE_OK;
+}
+
+bool sz_tuple_is_implicit(const struct sz_program *p, const struct sz_tuple_key *k, const struct sz_tuple_ids *t,
+                          struct sz_text *why)
+{
+    if (t->user.relation == 0 || !sz_eq(t->user.parts.object, k->object) ||
+        t->user.relation != p->rels[t->rel].relation)
+        return false;
+    sz_text_set(why, "cannot write a tuple that is implicit");
+    return true;
 }
 
 static enum sz_tuple_fault check_condition(const struct sz_program *p, const struct sz_tuple_key *k,

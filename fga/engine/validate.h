@@ -35,6 +35,12 @@ enum sz_tuple_fault sz_key_check(const struct sz_program *p, const struct sz_tup
 /* And the model lets it be written.  *context: the parsed condition context (json_t *, to be freed), NULL: none. */
 enum sz_tuple_fault sz_tuple_check(const struct sz_program *p, const struct sz_tuple_key *k, struct sz_tuple_ids *out,
                                    void **context, struct sz_text *why);
+/*
+ * After it: "o#r@o#r", which says nothing.  It is not written (*why); one that is there already, or comes along with a
+ * question, counts.
+ */
+bool sz_tuple_is_implicit(const struct sz_program *p, const struct sz_tuple_key *k, const struct sz_tuple_ids *t,
+                          struct sz_text *why);
 
 /* A JSON object, strictly: NULL on failure with *why.  {NULL, 0} and "" are no context: NULL with why->s empty. */
 void *sz_context_parse(struct sz_slice text, struct sz_text *why);

@@ -63,7 +63,9 @@ static int check_write(struct sz_engine *e, const struct sz_program *p, const st
     void *context;
     if (sz_tuple_check(p, k, &ids, &context, &why) != SZ_TUPLE_OK)
         return refuse(fault, 2000, k, why.s);
-    int err = make_op(e, p, k, &ids, context, op, fault);
+    int err = sz_tuple_is_implicit(p, k, &ids, &why) ? refuse(fault, 2000, k, why.s) : 0;
+    if (err == 0)
+        err = make_op(e, p, k, &ids, context, op, fault);
     json_decref(context);
     return err;
 }
