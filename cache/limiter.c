@@ -10,6 +10,8 @@
 #define ADDRESS_KEYS   65536 /* while nothing about addresses is configured: a reload may change that */
 #define EMERGENCY_KEYS 65536
 
+static const char *const table_names[SZ_LIMITER_TABLES] = {"buckets", "addresses", "leases"};
+
 static struct sz_redis_script script_of(const char *name, const char *text)
 {
     struct sz_redis_script script = {.name = name, .text = sz_cstr(text)};
@@ -26,6 +28,19 @@ static bool share(struct sz_limiter *limiter, const struct sz_conf *conf)
     return limiter->fleet != NULL && limiter->leases != NULL;
 }
 
+void sz_limiter_report(struct sz_limiter *limiter, unsigned thread)
+{
+    const struct sz_limit_table *tables[SZ_LIMITER_TABLES] = {limiter->buckets, limiter->addresses, limiter->leases};
+    for (size_t i = 0; i < SZ_LIMITER_TABLES; i++) {
+        struct sz_limit_table_look look;
+        if (tables[i] == NULL)
+            continue;
+        sz_limit_table_look(tables[i], &look);
+        sz_count(thread, limiter->given_up[i].series, look.given_up - limiter->given_up[i].told);
+        limiter->given_up[i].told = look.given_up;
+    }
+}
+
 struct sz_limiter *sz_limiter_new(const struct sz_conf *conf)
 {
     const struct sz_conf_limits *limits = &conf->limits;
@@ -35,6 +50,8 @@ struct sz_limiter *sz_limiter_new(const struct sz_conf *conf)
     limiter->emergencies = sz_limit_table_new(EMERGENCY_KEYS);
     limiter->in_flight = sz_addr_count_new();
     limiter->unreadable = sz_series1(SZ_METRIC_errors, "rate_limit_state");
+    for (size_t i = 0; i < SZ_LIMITER_TABLES; i++)
+        limiter->given_up[i].series = sz_series1(SZ_METRIC_limits_given_up, table_names[i]);
     bool good = limiter->buckets != NULL && limiter->addresses != NULL && limiter->emergencies != NULL;
     if (good && conf->redis.on)
         good = share(limiter, conf);

@@ -12,6 +12,8 @@
 
 extern const char sz_lua_limit_bucket[], sz_lua_limit_window[]; /* cache/limit_*.lua */
 
+#define SZ_LIMITER_TABLES 3
+
 struct sz_limiter {
     struct sz_limit_table *buckets;
     struct sz_limit_table *addresses;   /* apart: a flood of addresses gives up no tenant's bucket */
@@ -22,6 +24,10 @@ struct sz_limiter {
         *leases; /* what was taken and is not spent yet, and what is known to be empty; NULL likewise */
     struct sz_redis_script scripts[2]; /* by enum sz_limit_kind */
     struct sz_series unreadable;
+    struct {
+        struct sz_series series;
+        uint64_t told;
+    } given_up[SZ_LIMITER_TABLES]; /* buckets, addresses, leases */
 };
 
 /* What the policy says when its store cannot be asked.  why: circuit_open, or the class of a failed call. */

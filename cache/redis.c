@@ -26,8 +26,10 @@ enum { SPARE_MAX = 256, SPARE_BYTES = 4096 };
 
 /* ---- what loops share -------------------------------------------------------------------------------------------- */
 
-static const char *const breaker_names[SZ_REDIS_USES] = {
-    [SZ_REDIS_CACHE] = "redis", [SZ_REDIS_LIMITS] = "redis:limits", [SZ_REDIS_REVOCATION] = "redis:revocation"};
+static const char *const breaker_names[SZ_REDIS_USES] = {[SZ_REDIS_CACHE] = "redis",
+                                                         [SZ_REDIS_LIMITS] = "redis:limits",
+                                                         [SZ_REDIS_REVOCATION] = "redis:revocation",
+                                                         [SZ_REDIS_THREAT] = "redis:threat"};
 
 struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, unsigned uses, unsigned clients,
                                             struct sz_text *why)
@@ -377,11 +379,12 @@ static struct sz_redis_node *node_for(struct sz_redis *redis, const struct sz_re
     return p->keyed ? sz_redis_map_node(redis, p->slot) : sz_redis_any_node(redis);
 }
 
-/* No request waits for a revocation: there a pause of a busy machine is no outage. */
+/* No request waits for a revocation or a block of others: there a pause of a busy machine is no outage. */
 static struct sz_span time_for(const struct sz_redis_shared *shared, enum sz_redis_use use)
 {
     struct sz_span least = SZ_MS(250), timeout = shared->conf->timeout;
-    return use == SZ_REDIS_REVOCATION && timeout.us < least.us ? least : timeout;
+    bool patient = use == SZ_REDIS_REVOCATION || use == SZ_REDIS_THREAT;
+    return patient && timeout.us < least.us ? least : timeout;
 }
 
 int sz_redis_start_script(struct sz_redis *redis, enum sz_redis_use use, const struct sz_redis_command *command,

@@ -67,6 +67,7 @@ static void on_deaf(void *owner, bool deaf)
 static const struct sz_share_face face = {.name = "revocations",
                                           .channel = "revoked",
                                           .kind = "revocation",
+                                          .component = "revocation",
                                           .what = "revocations",
                                           .sealed = SZ_REVOCATION_PLAIN + SZ_SEAL_OVERHEAD,
                                           .page = 200,

@@ -41,12 +41,12 @@ enum sz_share_heard {
 };
 
 struct sz_share;
-struct sz_share_face {          /* static */
-    const char *name, *channel; /* of the keys in Redis */
-    const char *kind;           /* of the seals: struct sz_seal_bind */
-    const char *what;           /* for the log: "revocations" */
-    size_t sealed;              /* bytes of a sealed record: all have the same */
-    unsigned page;              /* records read at once: page x sealed is well below SZ_REDIS_REPLY_DEFAULT */
+struct sz_share_face {            /* static */
+    const char *name, *channel;   /* of the keys in Redis */
+    const char *kind;             /* of the seals: struct sz_seal_bind */
+    const char *component, *what; /* for the log: "revocation", "revocations" */
+    size_t sealed;                /* bytes of a sealed record: all have the same */
+    unsigned page;                /* records read at once: page x sealed is well below SZ_REDIS_REPLY_DEFAULT */
     enum sz_redis_use use;
     enum sz_metric events; /* heard, forged, stale, republished */
 

@@ -70,10 +70,10 @@ static void set_deaf(struct sz_share *share, bool deaf)
         return;
     share->deaf = deaf;
     if (deaf)
-        sz_log(SZ_LOG_WARN, share->face->kind, "%s of other instances cannot be heard: %s", share->face->what,
+        sz_log(SZ_LOG_WARN, share->face->component, "%s of other instances cannot be heard: %s", share->face->what,
                share->fault.s);
     else
-        sz_log(SZ_LOG_INFO, share->face->kind, "%s of other instances are heard", share->face->what);
+        sz_log(SZ_LOG_INFO, share->face->component, "%s of other instances are heard", share->face->what);
     share->face->on_deaf(share->owner, deaf);
 }
 

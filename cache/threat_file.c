@@ -14,11 +14,13 @@
 
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
-static void write_record(struct sz_buf *out, const struct sz_threat_record *r)
+void sz_threat_file_add(struct sz_buf *out, const struct sz_threat_record *r)
 {
     char addr[SZ_ADDR_TEXT];
     sz_buf_printf(out, "{\"id\":\"%016llx\",\"kind\":\"%s\",", (unsigned long long)r->id,
-                  r->is_event ? "event" : "block");
+                  r->is_event        ? "event"
+                  : r->until.us == 0 ? "lift"
+                                     : "block");
     if (r->is_event)
         sz_buf_printf(out, "\"type\":\"%s\",", sz_signal_row(r->signal)->name);
     if (r->is_subject) {
@@ -29,7 +31,10 @@ static void write_record(struct sz_buf *out, const struct sz_threat_record *r)
     } else {
         sz_buf_printf(out, "\"address\":\"%.*s\"", (int)sz_addr_format(r->addr, addr), addr);
     }
-    sz_buf_printf(out, ",\"made\":%lld,\"until\":%lld,\"reason\":", (long long)r->made.us, (long long)r->until.us);
+    sz_buf_printf(out, ",\"made\":%lld,\"until\":%lld,", (long long)r->made.us, (long long)r->until.us);
+    if (!r->is_event && r->keep.us != r->until.us)
+        sz_buf_printf(out, "\"keep\":%lld,", (long long)r->keep.us);
+    sz_buf_printf(out, "\"reason\":");
     sz_buf_json(out, sz_cstr(r->reason));
     sz_buf_printf(out, "}\n");
 }
@@ -42,12 +47,14 @@ static void checksum(struct sz_slice text, char out[SUM + 1])
     out[SUM] = '\0';
 }
 
-void sz_threat_file_write(struct sz_buf *out, const struct sz_threat_record *records, size_t n)
+void sz_threat_file_begin(struct sz_buf *out)
+{
+    sz_buf_adds(out, SZ_S(HEADER));
+}
+
+void sz_threat_file_end(struct sz_buf *out)
 {
     char sum[SUM + 1];
-    sz_buf_adds(out, SZ_S(HEADER));
-    for (size_t i = 0; i < n; i++)
-        write_record(out, &records[i]);
     checksum(sz_buf_slice(out), sum);
     sz_buf_printf(out, "{\"sha256\":\"%s\"}\n", sum);
 }
@@ -81,11 +88,17 @@ static bool read_record(const json_t *object, struct sz_threat_record *r)
     r->id = strtoull(id, &end, 16);
     r->made.us = json_integer_value(json_object_get(object, "made"));
     r->until.us = json_integer_value(json_object_get(object, "until"));
+    r->keep.us = json_integer_value(json_object_get(object, "keep"));
+    if (r->keep.us < r->until.us)
+        r->keep = r->until;
     r->is_event = strcmp(kind, "event") == 0;
     if (r->is_event && text_of(object, "type", type))
         r->signal = sz_signal_from(sz_cstr(type));
-    return r->id != 0 && *end == '\0' && r->made.us > 0 && r->until.us > 0 &&
-           (r->is_event ? r->signal < SZ_SIGNALS_COUNTED : strcmp(kind, "block") == 0);
+    if (r->id == 0 || *end != '\0' || r->made.us <= 0 || r->keep.us <= 0)
+        return false;
+    if (r->is_event)
+        return r->until.us > 0 && r->signal < SZ_SIGNALS_COUNTED;
+    return strcmp(kind, r->until.us > 0 ? "block" : "lift") == 0;
 }
 
 static bool sum_is_right(struct sz_slice text)

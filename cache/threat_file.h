@@ -5,7 +5,10 @@
 
 #include "subzero/threat_store.h"
 
-void sz_threat_file_write(struct sz_buf *out, const struct sz_threat_record *records, size_t n);
+/* The text: begin, records, end. */
+void sz_threat_file_begin(struct sz_buf *out);
+void sz_threat_file_add(struct sz_buf *out, const struct sz_threat_record *r);
+void sz_threat_file_end(struct sz_buf *out);
 /* Calls `see` with each record.  -EINVAL: *why names the line. */
 int sz_threat_file_read(struct sz_slice text, void (*see)(void *arg, const struct sz_threat_record *r), void *arg,
                         struct sz_text *why) SZ_MUST_CHECK;

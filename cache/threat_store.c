@@ -1,11 +1,10 @@
 /*
- * The store: an array on the loop, and a thread that writes all of it, again and again while there is something new.
- * Who comes while a write is under way waits for the next one, with all others that came.
+ * The store: blocks and events on the loop, and a thread that writes all of it, again and again while there is
+ * something new.  Who comes while a write is under way waits for the next one, with all others that came.
  */
-#include "subzero/threat_store.h"
+#include "cache/threat_store.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -13,29 +12,8 @@
 #include "subzero/log.h"
 
 #define RETRY     SZ_SEC(1)
+#define TICK      SZ_SEC(1)
 #define FILE_NAME "threat.jsonl"
-
-struct sz_threat_store {
-    struct sz_loop *loop;
-    struct sz_threat *threat;
-    struct sz_threat_record *records;
-    size_t n, cap, blocks;
-    char path[4096]; /* "" without a state_dir */
-    bool changed;    /* since the write under way began */
-    bool under_way;  /* from giving the writer its text to hearing that it is done */
-    struct sz_threat_op *coming, *writing;
-    struct sz_defer defer;
-    struct sz_timer retry;
-    struct sz_text fault;
-
-    pthread_t thread;
-    pthread_mutex_t mutex;
-    pthread_cond_t wake;
-    struct sz_buf text; /* the writer's while busy */
-    bool has_thread, busy, quit;
-    int rc;
-    struct sz_msg done;
-};
 
 /* ---- who waits --------------------------------------------------------------------------------------------------- */
 
@@ -94,17 +72,18 @@ static void *writer(void *arg)
     return NULL;
 }
 
-/* What counts for nothing any more goes. */
-static void forget(struct sz_threat_store *store, struct sz_wall wall)
+static void write_all(struct sz_threat_store *store)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < store->n; i++) {
-        if (store->records[i].until.us > wall.us)
-            store->records[kept++] = store->records[i];
-        else
-            store->blocks -= !store->records[i].is_event;
+    store->text.n = 0;
+    sz_threat_file_begin(&store->text);
+    for (size_t i = 0; i < store->blocks.n; i++) {
+        const struct sz_threat_record *r = &store->blocks.v[i].r;
+        if (r->id != 0 && !r->by_score)
+            sz_threat_file_add(&store->text, r);
     }
-    store->n = kept;
+    for (size_t i = 0; i < store->events_n; i++)
+        sz_threat_file_add(&store->text, &store->events[i]);
+    sz_threat_file_end(&store->text);
 }
 
 /* Gives the writer what there is, unless it is at work or nothing is new. */
@@ -114,9 +93,7 @@ static void write_next(struct sz_threat_store *store)
         return;
     store->under_way = true;
     store->changed = false;
-    forget(store, sz_loop_wall(store->loop));
-    store->text.n = 0;
-    sz_threat_file_write(&store->text, store->records, store->n);
+    write_all(store);
     store->writing = store->coming;
     if (store->writing != NULL)
         store->writing->prev = &store->writing;
@@ -167,6 +144,12 @@ static void on_defer(struct sz_defer *defer)
     go_on(SZ_CONTAINER(defer, struct sz_threat_store, defer));
 }
 
+void sz_threat_store_changed(struct sz_threat_store *store)
+{
+    store->changed = true;
+    sz_defer_start(store->loop, &store->defer);
+}
+
 /* The answer comes later, and where something has changed, after it was written. */
 static void answer(struct sz_threat_store *store, struct sz_threat_op *op, enum sz_threat_saved result, bool changed)
 {
@@ -176,114 +159,326 @@ static void answer(struct sz_threat_store *store, struct sz_threat_op *op, enum 
     sz_defer_start(store->loop, &store->defer);
 }
 
-/* ---- records ----------------------------------------------------------------------------------------------------- */
+/* ---- the engine -------------------------------------------------------------------------------------------------- */
 
-static struct sz_threat_key key_of(const struct sz_threat_store *store, const struct sz_threat_record *r)
+struct sz_threat_key sz_threat_store_key(const struct sz_threat_store *store, const struct sz_threat_record *r)
 {
     return r->is_subject ? sz_threat_subject(store->threat, sz_cstr(r->issuer), sz_cstr(r->subject))
                          : sz_threat_address(store->threat, r->addr);
 }
 
-/* `now` and `wall` are the same moment. */
-static bool apply(struct sz_threat_store *store, const struct sz_threat_record *r, struct sz_mono now,
-                  struct sz_wall wall)
+static bool is_blocked(const struct sz_threat_store *store, struct sz_threat_key key, struct sz_mono now)
 {
-    struct sz_threat_key key = key_of(store, r);
-    if (!r->is_event)
-        return sz_threat_block(store->threat, key, now, sz_after(now, SZ_US(r->until.us - wall.us)));
+    static const struct sz_threat_policy any = {1, 1, 1, {0}, {0}};
+    struct sz_threat_view view;
+    return sz_threat_look(store->threat, key, &any, now, &view) && view.blocked_until.us != 0;
+}
+
+/* `now` and `wall` are the same moment.  False: it did not take it: full there, or in somebody's hands. */
+static bool put_in_engine(struct sz_threat_store *store, const struct sz_threat_record *r, struct sz_threat_key key,
+                          struct sz_mono now, struct sz_wall wall)
+{
+    if (r->until.us == 0) {
+        (void)sz_threat_lift(store->threat, key, now);
+        return !is_blocked(store, key, now);
+    }
+    return r->until.us <= wall.us ||
+           sz_threat_block(store->threat, key, now, sz_after(now, SZ_US(r->until.us - wall.us)));
+}
+
+void sz_threat_store_apply(struct sz_threat_store *store, struct sz_block *block, struct sz_wall before)
+{
+    struct sz_threat_key key = sz_threat_store_key(store, &block->r);
+    struct sz_mono now = sz_loop_now(store->loop);
+    if (before.us > block->r.until.us)
+        (void)sz_threat_lift(store->threat, key, now);
+    block->applied = put_in_engine(store, &block->r, key, now, sz_loop_wall(store->loop));
+}
+
+/* ---- events ------------------------------------------------------------------------------------------------------ */
+
+static void add_event(struct sz_threat_store *store, const struct sz_threat_record *r, struct sz_mono now,
+                      struct sz_wall wall)
+{
     int64_t age = wall.us - r->made.us;
     struct sz_mono then = {age <= 0 ? now.us : age < now.us ? now.us - age : 1};
-    sz_threat_note(store->threat, key, r->signal, 1, then);
-    return true;
-}
-
-static struct sz_threat_record *same_block(struct sz_threat_store *store, const struct sz_threat_record *r)
-{
-    for (size_t i = 0; i < store->n; i++) {
-        struct sz_threat_record *old = &store->records[i];
-        if (!old->is_event && old->is_subject == r->is_subject && sz_addr_eq(old->addr, r->addr) &&
-            strcmp(old->issuer, r->issuer) == 0 && strcmp(old->subject, r->subject) == 0)
-            return old;
+    sz_threat_note(store->threat, sz_threat_store_key(store, r), r->signal, 1, then);
+    if (store->events_n == SZ_THREAT_RECORDS) { /* the oldest makes room */
+        store->events_n--;
+        memmove(&store->events[0], &store->events[1], store->events_n * sizeof(*store->events));
     }
-    return NULL;
+    if (store->events_n == store->events_cap) {
+        store->events_cap = store->events_cap == 0 ? 16 : store->events_cap * 2;
+        store->events = sz_xrealloc(store->events, store->events_cap * sizeof(*store->events));
+    }
+    store->events[store->events_n++] = *r;
 }
 
-/* The oldest event makes room for a new one. */
-static void drop_oldest_event(struct sz_threat_store *store)
+static void forget_events(struct sz_threat_store *store, struct sz_wall wall)
 {
-    for (size_t i = 0; i < store->n; i++) {
-        if (!store->records[i].is_event)
+    size_t kept = 0;
+    for (size_t i = 0; i < store->events_n; i++) {
+        if (store->events[i].until.us > wall.us)
+            store->events[kept++] = store->events[i];
+    }
+    store->events_n = kept;
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------------------------ */
+
+static uint64_t new_id(void)
+{
+    uint64_t id;
+    sz_random(&id, sizeof(id));
+    return id + (id == 0);
+}
+
+/* What need not be remembered any more goes, and what the engine would not take is tried again. */
+static void tidy(struct sz_threat_store *store, struct sz_wall wall)
+{
+    for (size_t i = 0; i < store->blocks.n; i++) {
+        struct sz_block *block = &store->blocks.v[i];
+        if (block->r.id == 0)
             continue;
-        memmove(&store->records[i], &store->records[i + 1], (store->n - i - 1) * sizeof(*store->records));
-        store->n--;
-        return;
+        if (!block->applied)
+            sz_threat_store_apply(store, block, block->r.until);
+        bool over = block->r.keep.us <= wall.us && (block->applied || block->r.until.us != 0);
+        if (over && sz_threat_store_untell(store, block))
+            sz_blocks_drop(&store->blocks, block);
     }
 }
 
-static struct sz_threat_record *append(struct sz_threat_store *store, const struct sz_threat_record *r)
+static void on_tick(struct sz_timer *timer)
 {
-    if (store->n == store->cap) {
-        store->cap = store->cap == 0 ? 16 : store->cap * 2;
-        store->records = sz_xrealloc(store->records, store->cap * sizeof(*store->records));
+    struct sz_threat_store *store = SZ_CONTAINER(timer, struct sz_threat_store, tick);
+    struct sz_wall wall = sz_loop_wall(store->loop);
+    struct sz_mono now = sz_loop_now(store->loop);
+    uint32_t lost = atomic_exchange_explicit(&store->found.lost, 0, memory_order_relaxed);
+    sz_count(sz_loop_index(store->loop), store->found.dropped, lost);
+    tidy(store, wall);
+    forget_events(store, wall);
+    if (sz_between(store->ticked, now).us >= SZ_SEC(15).us) {
+        store->ticked = now;
+        sz_threat_store_renew(store, wall);
     }
-    store->records[store->n] = *r;
-    store->blocks += !r->is_event;
-    return &store->records[store->n++];
+    sz_timer_start(store->loop, timer, sz_after(now, TICK));
+}
+
+/* A record that is there and counts for nothing any more, as the one that takes its place: later than all before. */
+static void follow(const struct sz_threat_record *old, struct sz_threat_record *r)
+{
+    r->made.us = r->made.us > old->made.us ? r->made.us : old->made.us + 1;
+    r->keep = r->keep.us > old->keep.us ? r->keep : old->keep;
+}
+
+/*
+ * A block that stands is made longer where the new one is, and keeps its id.  NULL: full.  *stood: nothing is new; the
+ * engine is the caller's business.
+ */
+static struct sz_block *put_block(struct sz_threat_store *store, const struct sz_threat_record *record, uint64_t name,
+                                  bool *stood, struct sz_wall *before)
+{
+    struct sz_threat_record r = *record;
+    struct sz_block *block = sz_blocks_find(&store->blocks, name, record);
+    r.keep = r.until;
+    *before = (struct sz_wall){0};
+    *stood = block != NULL && sz_block_stands(&block->r, r.made);
+    if (block == NULL) {
+        r.id = new_id();
+        return sz_blocks_add(&store->blocks, name, &r);
+    }
+    if (*stood) {
+        bool longer = r.until.us > block->r.until.us;
+        *before = block->r.until;
+        if (!longer && (r.by_score || !block->r.by_score))
+            return block;
+        r.id = block->r.id;
+        r.until = longer ? r.until : block->r.until;
+        r.by_score &= block->r.by_score;
+    } else {
+        r.id = new_id();
+    }
+    follow(&block->r, &r);
+    sz_blocks_set(&store->blocks, block, &r);
+    return block;
+}
+
+static enum sz_threat_saved add_block(struct sz_threat_store *store, const struct sz_threat_record *record,
+                                      uint64_t *id)
+{
+    struct sz_threat_key key = sz_threat_store_key(store, record);
+    struct sz_threat_record r = *record;
+    struct sz_wall before;
+    bool stood;
+    if (!r.is_subject)
+        r.addr = key.addr;
+    if (store->blocks.used[0] >= SZ_THREAT_RECORDS)
+        tidy(store, r.made);
+    struct sz_block *block = put_block(store, &r, key.hash, &stood, &before);
+    if (block == NULL)
+        return SZ_THREAT_FULL;
+    sz_threat_store_apply(store, block, before);
+    if (!block->applied && !stood) { /* no room in the engine: it must not be promised */
+        block->applied = true;
+        if (sz_threat_store_untell(store, block))
+            sz_blocks_drop(&store->blocks, block);
+        return SZ_THREAT_FULL;
+    }
+    *id = block->r.id;
+    sz_threat_store_tell(store, block);
+    return stood ? SZ_THREAT_STOOD : SZ_THREAT_SAVED;
 }
 
 void sz_threat_store_add(struct sz_threat_store *store, const struct sz_threat_record *record, struct sz_threat_op *op)
 {
-    struct sz_mono now = sz_loop_now(store->loop);
-    struct sz_wall wall = sz_loop_wall(store->loop);
-    struct sz_threat_record *old, *r;
-    forget(store, wall);
-    old = record->is_event ? NULL : same_block(store, record);
-    bool full = old == NULL && !record->is_event && store->blocks >= SZ_THREAT_RECORDS;
-    if (full || !apply(store, record, now, wall)) {
-        answer(store, op, SZ_THREAT_FULL, false);
-        return;
+    enum sz_threat_saved result = SZ_THREAT_SAVED;
+    if (record->is_event) {
+        struct sz_threat_record r = *record;
+        r.id = op->id = new_id();
+        add_event(store, &r, sz_loop_now(store->loop), sz_loop_wall(store->loop));
+    } else {
+        result = add_block(store, record, &op->id);
     }
-    if (record->is_event && store->n - store->blocks >= SZ_THREAT_RECORDS)
-        drop_oldest_event(store);
-    r = old != NULL ? old : append(store, record);
-    if (old != NULL && record->until.us > old->until.us)
-        old->until = record->until;
-    if (old == NULL)
-        sz_random(&r->id, sizeof(r->id));
-    r->id += r->id == 0;
-    op->id = r->id;
-    answer(store, op, old != NULL ? SZ_THREAT_STOOD : SZ_THREAT_SAVED, true);
+    answer(store, op, result, result != SZ_THREAT_FULL);
+}
+
+/* Remembered where others may still say what it lifts; else it is gone with the next tick. */
+static void lift(struct sz_threat_store *store, struct sz_block *block)
+{
+    struct sz_wall now = sz_loop_wall(store->loop), before = block->r.until;
+    struct sz_threat_record r = block->r;
+    r.made = now;
+    r.until = (struct sz_wall){0};
+    follow(&block->r, &r);
+    if (store->share == NULL)
+        r.keep = now;
+    sz_blocks_set(&store->blocks, block, &r);
+    sz_threat_store_apply(store, block, before);
+    sz_threat_store_tell(store, block);
 }
 
 void sz_threat_store_lift(struct sz_threat_store *store, uint64_t id, struct sz_threat_op *op)
 {
-    for (size_t i = 0; i < store->n; i++) {
-        struct sz_threat_record *r = &store->records[i];
-        if (r->id != id || r->is_event)
-            continue;
-        (void)sz_threat_lift(store->threat, key_of(store, r), sz_loop_now(store->loop));
-        memmove(r, r + 1, (store->n - i - 1) * sizeof(*r));
-        store->n--;
-        store->blocks--;
-        op->id = id;
-        answer(store, op, SZ_THREAT_SAVED, true);
+    struct sz_block *block = sz_blocks_by_id(&store->blocks, id);
+    op->id = id;
+    if (block == NULL || !sz_block_stands(&block->r, sz_loop_wall(store->loop))) {
+        answer(store, op, SZ_THREAT_ABSENT, false);
         return;
     }
-    answer(store, op, SZ_THREAT_ABSENT, false);
+    bool kept = !block->r.by_score;
+    lift(store, block);
+    answer(store, op, SZ_THREAT_SAVED, kept);
 }
 
-void sz_threat_store_each(const struct sz_threat_store *store, void (*see)(void *arg, const struct sz_threat_record *r),
-                          void *arg)
+/* ---- what the engine found --------------------------------------------------------------------------------------- */
+
+/* It holds the block already. */
+static void take_found(struct sz_threat_store *store, struct sz_threat_record *r)
 {
-    for (size_t i = 0; i < store->n; i++) {
-        if (!store->records[i].is_event)
-            see(arg, &store->records[i]);
+    struct sz_threat_key key = sz_threat_store_key(store, r);
+    struct sz_wall before;
+    bool stood;
+    snprintf(r->reason, sizeof(r->reason), "score");
+    r->by_score = true;
+    r->made = sz_loop_wall(store->loop);
+    if (!r->is_subject)
+        r->addr = key.addr;
+    if (!sz_block_stands(r, r->made))
+        return;
+    struct sz_block *block = put_block(store, r, key.hash, &stood, &before);
+    if (block == NULL) {
+        sz_count(sz_loop_index(store->loop), store->found.dropped, 1);
+        return;
+    }
+    block->applied = true;
+    if (!stood || before.us != block->r.until.us)
+        sz_threat_store_tell(store, block);
+}
+
+static void on_found(struct sz_msg *msg, struct sz_loop *loop)
+{
+    struct sz_threat_found *found = SZ_CONTAINER(msg, struct sz_threat_found, msg);
+    struct sz_threat_store *store = SZ_CONTAINER(found, struct sz_threat_store, found);
+    struct sz_found_one v[SZ_FOUND_MAX];
+    (void)loop;
+    pthread_mutex_lock(&found->mutex);
+    size_t n = found->n;
+    memcpy(v, found->v, n * sizeof(*v));
+    found->n = 0;
+    pthread_mutex_unlock(&found->mutex);
+    for (size_t i = 0; i < n; i++) {
+        struct sz_threat_record r = {.signal = SZ_SIGNALS, .addr = v[i].addr};
+        r.until = v[i].until;
+        take_found(store, &r);
     }
 }
 
-const char *sz_threat_store_fault(const struct sz_threat_store *store)
+/* Nobody holds the lock for longer than it takes to copy. */
+static bool lock_found(struct sz_threat_found *found)
 {
-    return store->fault.s;
+    for (int tries = 0; tries < 64; tries++) {
+        if (pthread_mutex_trylock(&found->mutex) == 0)
+            return true;
+    }
+    return false;
+}
+
+void sz_threat_store_found(struct sz_threat_store *store, struct sz_addr addr, struct sz_wall until)
+{
+    struct sz_threat_found *found = &store->found;
+    bool first = false, taken = false;
+    if (lock_found(found)) {
+        taken = found->n < SZ_FOUND_MAX;
+        first = found->n == 0;
+        if (taken)
+            found->v[found->n++] = (struct sz_found_one){addr, until};
+        pthread_mutex_unlock(&found->mutex);
+    }
+    if (!taken)
+        atomic_fetch_add_explicit(&found->lost, 1, memory_order_relaxed);
+    else if (first)
+        sz_loop_post(store->loop, &found->msg);
+}
+
+void sz_threat_store_found_by_events(struct sz_threat_store *store, const struct sz_threat_record *who,
+                                     struct sz_wall until)
+{
+    struct sz_threat_record r = {.is_subject = who->is_subject, .signal = SZ_SIGNALS, .addr = who->addr};
+    memcpy(r.issuer, who->issuer, sizeof(r.issuer));
+    memcpy(r.subject, who->subject, sizeof(r.subject));
+    r.until = until;
+    take_found(store, &r);
+}
+
+/* ---- looking ----------------------------------------------------------------------------------------------------- */
+
+size_t sz_threat_store_each(const struct sz_threat_store *store, size_t from,
+                            bool (*see)(void *arg, const struct sz_threat_record *r), void *arg)
+{
+    struct sz_wall now = sz_loop_wall(store->loop);
+    for (size_t i = from; i < store->blocks.n; i++) {
+        const struct sz_threat_record *r = &store->blocks.v[i].r;
+        if (r->id != 0 && sz_block_stands(r, now) && !see(arg, r))
+            return i;
+    }
+    return SIZE_MAX;
+}
+
+void sz_threat_store_look(const struct sz_threat_store *store, struct sz_threat_store_look *out)
+{
+    struct sz_wall now = sz_loop_wall(store->loop);
+    *out = (struct sz_threat_store_look){.shared = store->share != NULL, .fault = store->fault};
+    for (size_t i = 0; i < store->blocks.n; i++) {
+        const struct sz_block *block = &store->blocks.v[i];
+        if (block->r.id == 0)
+            continue;
+        if (sz_block_stands(&block->r, now))
+            *(block->r.by_score ? &out->by_score : &out->by_hand) += 1;
+        out->unpublished += store->share != NULL && !block->share.published;
+    }
+    out->deaf = store->share != NULL && store->share->deaf;
+    if (out->fault.s[0] == '\0' && out->deaf)
+        out->fault = store->share->fault;
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------------- */
@@ -297,11 +492,26 @@ struct loading {
 static void load_one(void *arg, const struct sz_threat_record *r)
 {
     struct loading *l = arg;
-    if (r->until.us <= l->wall.us || l->store->n >= 2 * SZ_THREAT_RECORDS)
+    struct sz_threat_store *store = l->store;
+    struct sz_threat_record record = *r;
+    if (r->is_event) {
+        if (r->until.us > l->wall.us)
+            add_event(store, r, l->now, l->wall);
         return;
-    if (!apply(l->store, r, l->now, l->wall))
-        sz_log(SZ_LOG_ERROR, "threat", "no room for a block of %s: raise threat.capacity", l->store->path);
-    (void)append(l->store, r);
+    }
+    struct sz_threat_key key = sz_threat_store_key(store, r);
+    if (r->keep.us <= l->wall.us)
+        return;
+    if (!r->is_subject)
+        record.addr = key.addr;
+    struct sz_block *block = sz_blocks_find(&store->blocks, key.hash, &record);
+    if (block == NULL)
+        block = sz_blocks_add(&store->blocks, key.hash, &record);
+    if (block == NULL)
+        return;
+    block->applied = put_in_engine(store, &block->r, key, l->now, l->wall);
+    if (!block->applied)
+        sz_log(SZ_LOG_ERROR, "threat", "no room for a block of %s: raise threat.capacity", store->path);
 }
 
 static int load(struct sz_threat_store *store, struct sz_mono now, struct sz_wall wall, struct sz_text *why)
@@ -329,8 +539,13 @@ struct sz_threat_store *sz_threat_store_new(struct sz_loop *loop, struct sz_thre
     store->defer.on_run = on_defer;
     store->retry.on_fire = on_retry;
     store->done.on_msg = on_written;
+    store->tick.on_fire = on_tick;
+    store->found.msg.on_msg = on_found;
+    store->found.dropped = sz_series1(SZ_METRIC_threat_blocks, "dropped");
+    pthread_mutex_init(&store->found.mutex, NULL);
     pthread_mutex_init(&store->mutex, NULL);
     pthread_cond_init(&store->wake, NULL);
+    sz_timer_start(loop, &store->tick, sz_after(now, TICK));
     if (dir.p == NULL)
         return store;
     snprintf(store->path, sizeof(store->path), "%.*s/" FILE_NAME, SZ_FMT(dir));
@@ -341,8 +556,10 @@ struct sz_threat_store *sz_threat_store_new(struct sz_loop *loop, struct sz_thre
         if (rc != 0)
             sz_text_set(why, "cannot start a thread: %s", strerror(-rc));
     }
-    if (rc != 0)
+    if (rc != 0) {
+        sz_timer_cancel(loop, &store->tick);
         sz_threat_store_free(&store);
+    }
     return store;
 }
 
@@ -356,7 +573,11 @@ void sz_threat_store_stop(struct sz_threat_store *store)
         pthread_join(store->thread, NULL);
     store->has_thread = false;
     sz_timer_cancel(store->loop, &store->retry);
+    sz_timer_cancel(store->loop, &store->tick);
     sz_defer_cancel(&store->defer);
+    sz_share_free(&store->share);
+    finish_all(&store->writing, false);
+    finish_all(&store->coming, false);
 }
 
 void sz_threat_store_free(struct sz_threat_store **storep)
@@ -365,9 +586,11 @@ void sz_threat_store_free(struct sz_threat_store **storep)
     *storep = NULL;
     if (store == NULL)
         return;
+    pthread_mutex_destroy(&store->found.mutex);
     pthread_mutex_destroy(&store->mutex);
     pthread_cond_destroy(&store->wake);
     sz_buf_fini(&store->text);
-    free(store->records);
+    sz_blocks_fini(&store->blocks);
+    free(store->events);
     free(store);
 }

@@ -505,6 +505,7 @@ struct sz_conf_threat {
     const struct sz_conf_threat_list *lists;
     size_t lists_n;
     struct sz_secret events_key; /* for POST /threat/events alone */
+    bool share;                  /* blocks are shared through Redis */
 };
 
 struct sz_conf {

@@ -75,6 +75,9 @@ int sz_limiter_ask(struct sz_limiter *limiter, struct sz_redis *redis, struct sz
 /* After it on_done will not run; the token may be spent.  No-op when nothing is under way. */
 void sz_limiter_cancel(struct sz_limit_op *op);
 
+/* Brings what the tables have given up to the metrics: before they are looked at, by one thread. */
+void sz_limiter_report(struct sz_limiter *limiter, unsigned thread);
+
 /* ---- before authentication --------------------------------------------------------------------------------------- */
 
 /* One request of an address more; false: it has had its share, and *retry says when it has some again. */

@@ -18,15 +18,16 @@
 
 /* What the commands are for.  Each use has a breaker of its own: a GET that succeeds must not hide scripts that fail.
  */
-enum sz_redis_use { SZ_REDIS_CACHE, SZ_REDIS_LIMITS, SZ_REDIS_REVOCATION, SZ_REDIS_USES };
+enum sz_redis_use { SZ_REDIS_CACHE, SZ_REDIS_LIMITS, SZ_REDIS_REVOCATION, SZ_REDIS_THREAT, SZ_REDIS_USES };
 
 struct sz_redis_shared; /* of one server or cluster: where it is, how to log in, breakers, counters */
 struct sz_redis;        /* one loop's connections to it */
 
 /*
  * `uses`: what it serves, as bits 1 << enum sz_redis_use; their breakers are listed, as "redis" (the cache),
- * "redis:limits" and "redis:revocation".  `clients` loops will use it and share out conf->max_connections, at least one
- * each.  `conf` outlives it.  Before other threads run.  Connects nothing yet.  NULL: *why (an unreadable CA).
+ * "redis:limits", "redis:revocation" and "redis:threat".  `clients` loops will use it and share out
+ * conf->max_connections, at least one each.  `conf` outlives it.  Before other threads run.  Connects nothing yet.
+ * NULL: *why (an unreadable CA).
  */
 struct sz_redis_shared *sz_redis_shared_new(const struct sz_conf_redis *conf, unsigned uses, unsigned clients,
                                             struct sz_text *why);

@@ -73,6 +73,7 @@ void sz_build_threat(struct sz_builder *b)
         .capacity = raw->capacity,
         .allow = raw->allow,
         .events_key = raw->events_key.secret,
+        .share = raw->share,
     };
     threshold(b, "monitor", raw->thresholds.monitor, 0, &out->monitor);
     threshold(b, "challenge", raw->thresholds.challenge, out->monitor, &out->challenge);
@@ -80,6 +81,9 @@ void sz_build_threat(struct sz_builder *b)
     if (out->longest.us < out->first.us)
         sz_mistake(b->l, sz_node_key(raw->blocks.head.node, "longest"),
                    "the longest block would be shorter than the first one");
+    if (out->share && b->raw->redis.head.node == NULL)
+        sz_mistake(b->l, sz_node_key(raw->head.node, "share"),
+                   "blocks are shared through Redis: 'share' needs 'redis' with its 'key_file'");
     ranges(b, raw->allow);
     lists(b, raw, out);
     step_up(b, raw, out);

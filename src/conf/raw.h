@@ -257,6 +257,7 @@ struct sz_raw_threat {
     struct sz_strings allow;
     struct sz_raw_list lists; /* sz_raw_threat_list */
     struct sz_raw_secret events_key;
+    bool share;
 };
 struct sz_raw_anonymous {
     struct sz_raw_head head;

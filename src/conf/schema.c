@@ -528,7 +528,8 @@ static const struct sz_field threat_fields[] = {
     TEXTS("allow", allow, SZ_FIELD_MANY, 4096, "addresses and ranges that are never scored or blocked"),
     LIST("lists", lists, 0, 16, threat_list_object, "files of address ranges"),
     SECRET("events_key_file", events_key, 0, "bearer key of `POST /threat/events`, which accepts no other"),
-    LATER("share", "blocks that the instances of a fleet share"),
+    FLAG("share", share, RESTART, "false",
+         "blocks hold on all instances that share this `redis`: sealed, announced and caught up; see docs/threat.md"),
     END};
 static const struct sz_object threat_object = {"threat", sizeof(ROW_AT), threat_fields};
 #undef ROW_AT

@@ -28,6 +28,7 @@ static const struct page pages[] = {
     {"GET", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_stats},
     {"DELETE", "/cache", SZ_ADMIN_TOKEN, sz_admin_cache_flush},
     {"GET", "/threat", SZ_ADMIN_TOKEN, sz_admin_threat},
+    {"GET", "/threat/blocks", SZ_ADMIN_TOKEN, sz_admin_threat_blocks},
     {"POST", "/threat/blocks", SZ_ADMIN_TOKEN, sz_admin_threat_block},
     {"DELETE", "/threat/blocks/", SZ_ADMIN_TOKEN, sz_admin_threat_unblock},
     {"POST", "/threat/events", SZ_ADMIN_OPEN, sz_admin_threat_event}, /* asks for a key of its own */
@@ -83,6 +84,31 @@ static enum sz_admin_need need_of(const struct page *page, const struct sz_admin
     return page->need;
 }
 
+/* "POST" or "GET, POST": what this path knows, for 405. */
+static void allowed_methods(const struct sz_admin_call *call, struct sz_text *out)
+{
+    sz_text_set(out, "%s", "");
+    for (size_t i = 0; i < SZ_COUNT(pages); i++) {
+        if (path_fits(&pages[i], call->path))
+            sz_text_add(out, "%s%s", out->s[0] != '\0' ? ", " : "", pages[i].method);
+    }
+    if (out->s[0] == '\0') /* the one that the configuration names */
+        sz_text_set(out, "POST");
+}
+
+static void refuse_method(struct sz_admin_call *call)
+{
+    struct sz_text methods, why;
+    allowed_methods(call, &methods);
+    sz_text_set(&why, "%.*s takes %s", SZ_FMT(call->path), methods.s);
+    if (sz_eq(call->path, SZ_S("/revocations")))
+        sz_text_add(&why, "; revocations are not listed: they are kept as digests alone; GET /health says how many");
+    const char *value = h2o_strdup(&call->req->pool, methods.s, SIZE_MAX).base;
+    h2o_add_header_by_str(&call->req->pool, &call->req->res.headers, H2O_STRLIT("allow"), 1, NULL, value,
+                          strlen(value));
+    sz_respond_problem(call->req, 405, SZ_REASON_method_not_allowed, why.s);
+}
+
 static void refuse(h2o_req_t *req, enum sz_reason reason, const char *why)
 {
     if (sz_reason_row(reason)->status == 401)
@@ -113,8 +139,10 @@ static void dispatch(struct sz_admin_call *call, struct sz_conn *conn)
         refuse(call->req, reason, why);
     else if (page != NULL)
         page->serve(call);
+    else if (path_known)
+        refuse_method(call);
     else
-        refuse(call->req, path_known ? SZ_REASON_method_not_allowed : SZ_REASON_no_route, NULL);
+        refuse(call->req, SZ_REASON_no_route, NULL);
 }
 
 int sz_admin_on_req(h2o_handler_t *handler, h2o_req_t *req)

@@ -34,7 +34,8 @@ void sz_admin_jwks(struct sz_admin_call *call);
 void sz_admin_breakers(struct sz_admin_call *call);
 void sz_admin_cache_stats(struct sz_admin_call *call);
 void sz_admin_cache_flush(struct sz_admin_call *call);
-void sz_admin_threat(struct sz_admin_call *call);         /* admin_threat.c */
+void sz_admin_threat(struct sz_admin_call *call); /* admin_threat.c */
+void sz_admin_threat_blocks(struct sz_admin_call *call);
 void sz_admin_threat_block(struct sz_admin_call *call);   /* ... */
 void sz_admin_threat_unblock(struct sz_admin_call *call); /* ... */
 void sz_admin_threat_event(struct sz_admin_call *call);   /* ... */

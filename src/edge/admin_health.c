@@ -1,5 +1,6 @@
 /* /health: every component in a line of JSON; what is down shows no figures that were true before. */
 #include "edge/admin.h"
+#include "edge/admin_threat.h"
 #include "edge/reload.h"
 #include "edge/revoking.h"
 #include "edge/server.h"
@@ -138,6 +139,7 @@ void sz_admin_health(struct sz_admin_call *call)
     ok = add_store(&parts, "redis", &server->boot->conf->redis, server->redis) && ok;
     ok = add_store(&parts, "redis_cache", &server->boot->conf->redis_cache, server->redis_cache) && ok;
     ok = sz_revoking_health(call->server, &parts) && ok;
+    ok = sz_threat_health(server, &parts) && ok;
     ok = add_stores(&parts, server) && ok;
     add_upstreams(&parts, server->current->conf);
     add_edge(&parts, server);

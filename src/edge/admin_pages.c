@@ -2,8 +2,10 @@
 #include "edge/admin.h"
 #include "edge/respond.h"
 #include "edge/server.h"
+#include "edge/thread.h"
 #include "subzero/breakers.h"
 #include "subzero/issuers.h"
+#include "subzero/limiter.h"
 #include "subzero/metrics.h"
 
 void sz_admin_livez(struct sz_admin_call *call)
@@ -39,6 +41,7 @@ void sz_admin_readyz(struct sz_admin_call *call)
 void sz_admin_metrics(struct sz_admin_call *call)
 {
     struct sz_buf body = {0};
+    sz_limiter_report(call->server->gate.limiter, call->server->service->index);
     sz_metrics_expose(&body);
     sz_admin_send(call, 200, "text/plain; version=0.0.4; charset=utf-8", sz_buf_slice(&body));
     sz_buf_fini(&body);

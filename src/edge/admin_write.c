@@ -74,7 +74,11 @@ static void describe(const struct sz_admin_call *call, struct sz_audit_event *e)
 
 static void add_outcome(struct sz_audit_event *e, unsigned status)
 {
-    e->effect = status == 201 ? SZ_EFFECT_CREATED : status < 300 ? SZ_EFFECT_UNCHANGED : SZ_EFFECT_REFUSED;
+    bool lifts = e->kind == SZ_AUDIT_UNBLOCK;
+    e->effect = status >= 300   ? SZ_EFFECT_REFUSED
+                : status == 201 ? SZ_EFFECT_CREATED
+                : lifts         ? SZ_EFFECT_DELETED
+                                : SZ_EFFECT_UNCHANGED;
     e->text[SZ_AUDIT_RESULT] = status < 300 ? SZ_S("ok") : SZ_S("refused");
 }
 
@@ -88,7 +92,7 @@ static void record_replay(const struct sz_admin_call *call, unsigned status)
 }
 
 /* True: answered. */
-static bool replay(struct sz_admin_call *call, struct sz_slice key, unsigned keys, uint64_t *ticket)
+static bool replay(struct sz_admin_call *call, struct sz_slice key, unsigned keys, bool once, uint64_t *ticket)
 {
     struct sz_slice body = sz_slice(call->req->entity.base, call->req->entity.len), answer, what;
     struct sz_buf named = {0};
@@ -111,10 +115,12 @@ static bool replay(struct sz_admin_call *call, struct sz_slice key, unsigned key
     case SZ_IDEMPOTENT_OTHER:
         sz_respond_problem(call->req, 422, SZ_REASON_bad_request, "this Idempotency-Key came with another body before");
         return true;
-    case SZ_IDEMPOTENT_BUSY: /* the first is under way: what is written here stands once, however often it is asked for
-                              */
+    case SZ_IDEMPOTENT_BUSY: /* the first is under way */
         *ticket = 0;
-        return false;
+        if (once)
+            sz_respond_problem(call->req, 409, SZ_REASON_bad_request,
+                               "the first request with this Idempotency-Key is being carried out; ask again");
+        return once; /* else what is written stands once, however often it is asked for */
     case SZ_IDEMPOTENT_BAD:
         break;
     }
@@ -123,12 +129,12 @@ static bool replay(struct sz_admin_call *call, struct sz_slice key, unsigned key
     return true;
 }
 
-struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call)
+static struct sz_admin_write *begin(struct sz_admin_call *call, bool once)
 {
     unsigned keys;
     uint64_t ticket = 0;
     struct sz_slice key = field(call->head, SZ_S("idempotency-key"), &keys);
-    if (keys > 0 && replay(call, key, keys, &ticket))
+    if (keys > 0 && replay(call, key, keys, once, &ticket))
         return NULL;
     struct sz_admin_write *write = sz_xcalloc(1, sizeof(*write));
     write->req = call->req;
@@ -141,6 +147,16 @@ struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call)
     write->tie = h2o_mem_alloc_shared(&call->req->pool, sizeof(*write->tie), on_dispose);
     write->tie->write = write;
     return write;
+}
+
+struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call)
+{
+    return begin(call, false);
+}
+
+struct sz_admin_write *sz_admin_write_begin_once(struct sz_admin_call *call)
+{
+    return begin(call, true);
 }
 
 void sz_admin_write_about(struct sz_admin_write *write, enum sz_audit_kind kind, const char *action,

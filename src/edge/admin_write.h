@@ -14,6 +14,8 @@ struct sz_admin_write;
 /* NULL: answered already (an old answer, a key that stands for something else).  Else sz_admin_write_end follows, once.
  */
 struct sz_admin_write *sz_admin_write_begin(struct sz_admin_call *call);
+/* The same for what counts each time that it is carried out: while the first is under way its key is answered 409. */
+struct sz_admin_write *sz_admin_write_begin_once(struct sz_admin_call *call);
 /*
  * What the journal says of it: action such as "revocation.add", and on what.  Texts are copied; no secret in any.
  * Without it the record names method and path alone.

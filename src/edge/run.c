@@ -21,6 +21,7 @@
 #include "edge/thread.h"
 #include "edge/tls.h"
 #include "edge/tracing.h"
+#include "subzero/fleet.h"
 #include "subzero/log.h"
 #include "subzero/threat_store.h"
 
@@ -174,9 +175,11 @@ static int make_redis(struct sz_server *server, struct sz_text *why)
     const struct sz_conf_redis *conf = &server->boot->conf->redis;
     if (!conf->on)
         return 0;
-    unsigned clients = server->threads_n + 1, cache = 1u << SZ_REDIS_CACHE;
+    unsigned clients = server->threads_n + 1, cache = 1u << SZ_REDIS_CACHE, uses = SZ_REDIS_ALL_USES;
     const struct sz_conf_redis *own = &server->boot->conf->redis_cache;
-    server->redis = sz_redis_shared_new(conf, own->on ? SZ_REDIS_ALL_USES & ~cache : SZ_REDIS_ALL_USES, clients, why);
+    uses &= own->on ? ~cache : SZ_REDIS_ALL_USES;
+    uses &= server->boot->conf->threat.share ? SZ_REDIS_ALL_USES : ~(1u << SZ_REDIS_THREAT);
+    server->redis = sz_redis_shared_new(conf, uses, clients, why);
     if (server->redis == NULL)
         return -EINVAL;
     if (own->on) {
@@ -229,7 +232,19 @@ static int start_threat_store(struct sz_server *server, struct sz_text *why)
     struct sz_loop *loop = server->service->loop;
     server->threat_store = sz_threat_store_new(loop, server->gate.threat, server->boot->conf->state_dir,
                                                sz_loop_now(loop), sz_loop_wall(loop), why);
+    server->gate.threat_store = server->threat_store;
     return server->threat_store == NULL ? -EINVAL : 0;
+}
+
+/* `check` has seen to it that there is a Redis with a key. */
+static void share_blocks(struct sz_server *server)
+{
+    const struct sz_conf *conf = server->boot->conf;
+    if (!conf->threat.share)
+        return;
+    server->threat_fleet = sz_fleet_new(conf->redis.key.value, NULL, 0);
+    SZ_ASSERT(server->threat_fleet != NULL);
+    sz_threat_store_share(server->threat_store, server->service->redis, server->threat_fleet);
 }
 
 static int start_threads(struct sz_server *server)
@@ -263,14 +278,15 @@ static void end(struct sz_server *server)
     sz_watch_free(&service.watch);
     close(service.signals);
     sz_providers_free(&server->providers);
+    sz_threat_store_stop(server->threat_store);
     sz_admin_writes_end(server);
     sz_audit_port_close(&server->audit_port);
-    sz_threat_store_stop(server->threat_store);
     sz_audit_stop_reading(server->gate.audit);
     sz_followers_free(&server->followers);
     sz_tracing_free(&server->tracing);
     sz_thread_fini(server->service);
-    sz_threat_store_free(&server->threat_store); /* calls of its admin listener may have waited for it */
+    sz_threat_store_free(&server->threat_store);
+    sz_fleet_free(&server->threat_fleet);
     free(server->service);
     server->service = NULL;
     server->threads = NULL;
@@ -307,6 +323,8 @@ int sz_server_run(struct sz_server *server, void (*on_ready)(struct sz_server *s
         rc = watch_signals(server);
     if (rc == 0)
         rc = sz_revoking_start(server);
+    if (rc == 0)
+        share_blocks(server);
     if (rc == 0)
         rc = start_threads(server);
     if (rc != 0) {

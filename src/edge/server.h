@@ -77,6 +77,7 @@ struct sz_server {
     struct sz_tracing *tracing;                  /* NULL: no request is recorded */
     struct sz_redis_shared *redis, *redis_cache; /* NULL: no Redis; redis_cache NULL: the cache uses the same */
     struct sz_threat_store *threat_store;        /* the service thread's */
+    struct sz_fleet *threat_fleet;               /* seals shared blocks; NULL: they are not shared */
     struct sz_providers *providers;              /* the service thread's */
     struct sz_logouts *logouts;                  /* edge/logout.c; the service thread's */
     struct sz_revoking *revoking;                /* edge/revoking.c */

@@ -25,6 +25,9 @@
 #define DAY         (UINT32_C(86400) * 10) /* ticks */
 #define BLOCKS_MAX  30                     /* doublings that can still matter */
 
+_Static_assert(offsetof(struct sz_threat_entry, blocked_until) / 8 * 8 + 8 >=
+                   offsetof(struct sz_threat_entry, blocked_until) + 4,
+               "until when it is blocked is within one word: see read_entry");
 _Static_assert(sizeof(struct sz_threat_entry) % 8 == 0 && ENTRY_WORDS + 1 <= WORDS, "an entry fits its words");
 
 struct set {
@@ -170,7 +173,10 @@ static int find(const struct table *t, size_t set, uint64_t hash)
     return -1;
 }
 
-/* Words are stored with release and loaded with acquire, as cache/table.h does and says why. */
+/*
+ * Words are stored with release and loaded with acquire, as cache/table.h does and says why.  False: a writer was in
+ * the middle of it each time; *e has the words of more than one moment.
+ */
 static bool copy_out(const _Atomic uint64_t *words, struct sz_threat_entry *e)
 {
     uint64_t copy[ENTRY_WORDS];
@@ -183,6 +189,7 @@ static bool copy_out(const _Atomic uint64_t *words, struct sz_threat_entry *e)
             return true;
         }
     }
+    memcpy(e, copy, sizeof(*e));
     return false;
 }
 
@@ -339,12 +346,22 @@ void sz_threat_good(struct sz_threat *threat, struct sz_threat_key address, uint
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
+/*
+ * A writer that is interrupted in the middle of an entry must not let go whom it is about: then words of two moments
+ * are believed.  Of the same key they are one note apart: each amount is the one before or the one after, and until
+ * when it is blocked is one word.  That it is the same key the set says, whose word is cleared before an entry of
+ * another key is written: whoever has read a word of that one sees it cleared.
+ */
 static bool read_entry(const struct sz_threat *threat, const struct sz_threat_key *key, struct sz_threat_entry *e)
 {
     const struct table *t = table_of((struct sz_threat *)threat, key->kind);
     size_t set = set_of(t, key->hash);
     int way = find(t, set, key->hash);
-    return way >= 0 && copy_out(words_of(t, set, (unsigned)way), e) && e->key == key->hash;
+    if (way < 0)
+        return false;
+    return (copy_out(words_of(t, set, (unsigned)way), e) ||
+            atomic_load_explicit(&t->sets[set].keys[way], memory_order_acquire) == key->hash) &&
+           e->key == key->hash;
 }
 
 static enum sz_threat_level level_of(float score, const struct sz_threat_policy *policy)

@@ -10,6 +10,7 @@
 #include "pipeline/stages.h"
 #include "subzero/log.h"
 #include "subzero/prefixes.h"
+#include "subzero/threat_store.h"
 
 #define LISTED 0.35f /* what a risky list adds: so much earlier the levels begin */
 
@@ -65,6 +66,17 @@ static void tell_of_block(const struct sz_txn *txn, const struct sz_threat_key *
            (long long)(sz_between(now, view->blocked_until).us / 1000000), parts.s);
 }
 
+/* A dry run blocks nobody, here and elsewhere; a token has no name that another instance would know it by. */
+static void list_block(const struct sz_txn *txn, const struct sz_threat_key *key, const struct sz_threat_view *view,
+                       struct sz_mono now)
+{
+    struct sz_threat_store *store = txn->worker->gate->threat_store;
+    struct sz_wall until = sz_loop_wall(txn->worker->loop);
+    until.us += sz_between(now, view->blocked_until).us;
+    if (store != NULL && enforced(txn) && key->kind == SZ_THREAT_ADDRESS)
+        sz_threat_store_found(store, key->addr, until);
+}
+
 /* Notes one thing and judges what it makes of the key. */
 static enum sz_threat_level note(struct sz_txn *txn, struct sz_threat_key key, enum sz_signal signal, uint64_t amount)
 {
@@ -73,8 +85,10 @@ static enum sz_threat_level note(struct sz_txn *txn, struct sz_threat_key key, e
     struct sz_mono now = sz_loop_now(txn->worker->loop);
     struct sz_threat_view view;
     sz_threat_note(threat, key, signal, amount, now);
-    if (sz_threat_judge(threat, key, &policy, now, &view))
+    if (sz_threat_judge(threat, key, &policy, now, &view)) {
         tell_of_block(txn, &key, &view, now);
+        list_block(txn, &key, &view, now);
+    }
     count(txn, signal, view.level);
     return view.level;
 }

@@ -226,6 +226,8 @@ struct sz_gate {
     struct sz_l2 *l2;                 /* NULL: no Redis, or off */
     struct sz_decisions_shared *l2_decisions;
     struct sz_threat *threat;
+    struct sz_threat_store
+        *threat_store; /* is told whom the engine blocks; NULL: nobody is; before there are workers */
     _Atomic uint32_t threat_series[SZ_SIGNALS][SZ_THREAT_ACTION_DRY_RUN + 1]; /* handles; 0 = not registered yet */
     struct sz_audit *audit;                                                   /* NULL: off */
     struct sz_tracer *tracer;                                                 /* NULL: off; the edge's */

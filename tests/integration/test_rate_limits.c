@@ -134,6 +134,7 @@ Test(rate_limits, any_number_of_addresses_and_paths_are_constant_series_and_memo
     }
     after = gateway_status_kb(&g, "VmRSS");
     cr_expect_leq(series(), 2);
+    cr_expect_gt(gateway_metric(&g, "subzero_ratelimit_given_up_total{table=\"addresses\"}"), 10000);
     cr_expect_lt(after - before, 4096, "%ld KiB more", after - before);
     close(fd);
 }

@@ -152,6 +152,86 @@ Test(threat_admin, bad_calls_change_nothing, .init = setup, .fini = teardown, .t
     expect("203.0.113.5", alice, 200, "");
 }
 
+/* fields: further lines, each with its CRLF.  The body is r's until the next call. */
+static int ask(const char *method, const char *path, const char *fields, const char *body, struct http1_response *r)
+{
+    struct sz_buf request = {0};
+    sz_buf_printf(&request, "%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%sContent-Length: %zu\r\n\r\n%s",
+                  method, path, fields, strlen(body), body);
+    http1_response_fini(r);
+    *r = (struct http1_response){0};
+    int status = http1_exchange(gateway.admin, sz_buf_slice(&request), r);
+    sz_buf_fini(&request);
+    return status;
+}
+
+Test(threat_admin, a_write_that_is_sent_again_gets_the_first_answer, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const char key[] = "Idempotency-Key: 7f0c\r\n", block[] = "{\"address\":\"203.0.113.5\",\"ttl\":60}";
+    static const char event[] = "{\"type\":\"mfa_push\",\"subject\":\"alice\"}";
+    struct http1_response r = {0};
+    char fields[160], first[17], path[64];
+    cr_expect_eq(ask("POST", "/threat/blocks", key, block, &r), 201);
+    snprintf(first, sizeof(first), "%.16s", strstr(r.body.p, "\"id\":\"") + 6);
+    cr_expect_eq(ask("POST", "/threat/blocks", key, block, &r), 200);
+    cr_expect_not_null(strstr(r.body.p, first));
+    cr_expect_eq(ask("POST", "/threat/blocks", key, "{\"address\":\"203.0.113.6\",\"ttl\":60}", &r), 422);
+    snprintf(path, sizeof(path), "/threat/blocks/%s", first);
+    cr_expect_eq(ask("DELETE", path, key, "", &r), 200, "a key is one for each method and path");
+    cr_expect_eq(ask("DELETE", path, key, "", &r), 200, "lifted, as was said");
+    cr_expect_eq(ask("DELETE", path, "", "", &r), 404);
+    cr_expect_eq(ask("POST", "/threat/blocks", "Idempotency-Key: a\r\nIdempotency-Key: b\r\n", block, &r), 400);
+    expect("203.0.113.5", alice, 200, "");
+    /* An event counts each time it happens, and not each time it is told. */
+    snprintf(fields, sizeof(fields), "Authorization: Bearer " EVENTS_KEY "\r\n%s", key);
+    for (int i = 0; i < 20; i++)
+        cr_expect_eq(ask("POST", "/threat/events", fields, event, &r), 202);
+    expect("203.0.113.5", alice, 200, "");
+    cr_expect_eq(ask("POST", "/threat/events", key, event, &r), 401, "the key of an answer opens nothing");
+    http1_response_fini(&r);
+}
+
+Test(threat_admin, blocks_are_listed_page_by_page, .init = setup, .fini = teardown, .timeout = 60)
+{
+    static const char *const bad[] = {"?limit=0", "?limit=1001",           "?limit=x", "?cursor=-1", "?limit=1&limit=2",
+                                      "?x=1",     "?cursor=99999999999999"};
+    struct http1_response r = {0};
+    char body[96], path[64] = "/threat/blocks?limit=7";
+    unsigned pages = 0, blocks = 0;
+    for (int i = 0; i < 20; i++) {
+        snprintf(body, sizeof(body), "{\"address\":\"203.0.113.%d\",\"ttl\":60}", i);
+        cr_assert_eq(ask("POST", "/threat/blocks", "", body, &r), 201);
+    }
+    for (const char *next = ""; next != NULL && pages < 10; pages++) {
+        cr_assert_eq(ask("GET", path, "", "", &r), 200);
+        for (const char *at = r.body.p; (at = strstr(at, "\"id\"")) != NULL; at++)
+            blocks++;
+        next = strstr(r.body.p, "\"next_cursor\":\"");
+        if (next != NULL)
+            snprintf(path, sizeof(path), "/threat/blocks?limit=7&cursor=%.*s", (int)strcspn(next + 15, "\""),
+                     next + 15);
+    }
+    cr_expect_eq(pages, 3);
+    cr_expect_eq(blocks, 20);
+    for (size_t i = 0; i < SZ_COUNT(bad); i++) {
+        snprintf(path, sizeof(path), "/threat/blocks%s", bad[i]);
+        cr_expect_eq(ask("GET", path, "", "", &r), 400, "%s", bad[i]);
+    }
+    http1_response_fini(&r);
+}
+
+Test(threat_admin, what_a_path_does_not_take_says_what_it_takes, .init = setup, .fini = teardown, .timeout = 60)
+{
+    struct http1_response r = {0};
+    char allow[64];
+    cr_expect_eq(ask("GET", "/revocations", "", "", &r), 405);
+    cr_expect(http1_field(&r, "allow", allow, sizeof(allow)) && strcmp(allow, "POST") == 0);
+    cr_expect_not_null(strstr(r.body.p, "not listed"), "%s", r.body.p);
+    cr_expect_eq(ask("PUT", "/threat/blocks", "", "", &r), 405);
+    cr_expect(http1_field(&r, "allow", allow, sizeof(allow)) && strcmp(allow, "GET, POST") == 0);
+    http1_response_fini(&r);
+}
+
 /* The disk refuses: it counts here, says that it is not safe, and is safe once the disk is well again. */
 Test(threat_admin, a_block_that_the_disk_refuses_says_so, .init = setup, .fini = teardown, .timeout = 60)
 {

@@ -55,6 +55,9 @@ SZ_COUNTER(coalesced, "subzero_coalesced_total", "kind",
 SZ_COUNTER(limits, "subzero_ratelimit_decisions_total", "policy,reason,decision",
     "Rate limits asked, by policy, reason and what came of it",
     "reason circuit_open or redis_* with decision allow: the limiter runs open, without its store; with deny: it refuses for want of it")
+SZ_COUNTER(limits_given_up, "subzero_ratelimit_given_up_total", "table",
+    "Buckets given up before they were full again, for want of room: buckets, addresses, leases",
+    "Grows: more keys at once than limits.rate_limit_keys (buckets, leases) or limits.per_address.keys (addresses) have room for, or somebody sprays keys; those nearest to a fresh bucket go")
 SZ_COUNTER(shed, "subzero_verifications_shed_total", "",
     "Verifications refused because the queue was full",
     "Not 0: a flood of new or bad tokens; see subzero_threat_signals_total")
@@ -91,6 +94,9 @@ SZ_COLLECTED(jwks_age, gauge, "subzero_jwks_age_seconds", "issuer",
 SZ_COUNTER(threat_signals, "subzero_threat_signals_total", "signal,action",
     "Signs of an attack, by what they led to: allow, monitor, challenge, block, dry_run",
     "/threat shows who; threat.md says what the signals mean")
+SZ_COUNTER(threat_blocks, "subzero_threat_shared_blocks_total", "event",
+    "Of blocks in Redis: heard, forged (did not open under our key), stale (sealed too long ago to count), republished (Redis had lost it); dropped: too many at once to be listed and shared",
+    "forged: another key, or an attack; stale: clocks differ by minutes, or old records are put back; republished: Redis evicts or was emptied")
 SZ_COUNTER(redis_commands, "subzero_redis_commands_total", "result",
     "Redis commands by how they ended; open and full: not asked",
     "Anything but answered: /health says what is wrong")

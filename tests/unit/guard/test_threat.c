@@ -1,6 +1,7 @@
 /* Threat scores: who is found after how much, who never is, what decays, what stays when memory is full. */
 #include <criterion/criterion.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 #include "subzero/threat.h"
@@ -284,4 +285,37 @@ Test(threat, operators_see_the_worst)
     sz_threat_each(t, SZ_THREAT_ADDRESS, &policy, 0.3f, at(0), count_one, &n);
     cr_assert_eq(n, 10);
     sz_threat_free(&t);
+}
+
+/* ---- looks that meet notes --------------------------------------------------------------------------------------- */
+
+static struct sz_threat *busy;
+static struct sz_threat_key busy_key;
+static _Atomic bool busy_end;
+
+static void *busy_writer(void *arg)
+{
+    (void)arg;
+    for (unsigned i = 0; !busy_end; i++)
+        sz_threat_note(busy, busy_key, SZ_SIGNAL_failed_auth, 1, at(i & 1));
+    return NULL;
+}
+
+/* Whoever is blocked and goes on asking has its entry written all the time: no look finds it free meanwhile. */
+Test(threat, who_is_blocked_is_blocked_while_it_is_written, .timeout = 120)
+{
+    pthread_t writers[2];
+    unsigned free_looks = 0;
+    busy = sz_threat_new(1024);
+    busy_key = sz_threat_address(busy, v4(1));
+    cr_assert(sz_threat_block(busy, busy_key, at(0), at(3600)));
+    for (size_t i = 0; i < 2; i++)
+        cr_assert_eq(pthread_create(&writers[i], NULL, busy_writer, NULL), 0);
+    for (unsigned i = 0; i < 2000000; i++)
+        free_looks += sz_threat_level(busy, busy_key, &policy, at(1)) != SZ_THREAT_BLOCK;
+    busy_end = true;
+    for (size_t i = 0; i < 2; i++)
+        pthread_join(writers[i], NULL);
+    cr_expect_eq(free_looks, 0);
+    sz_threat_free(&busy);
 }
