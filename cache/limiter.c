@@ -97,7 +97,7 @@ void sz_limiter_without_store(struct sz_limiter *limiter, const struct sz_limit_
                               enum sz_reason why, struct sz_span open, struct sz_limit_answer *out)
 {
     const struct sz_conf_rate_limit *policy = question->limit->policy;
-    *out = (struct sz_limit_answer){.failed = true};
+    *out = (struct sz_limit_answer){.failed = true, .failure = why};
     if (!policy->fail_open) {
         out->reason = why == SZ_REASON_circuit_open ? SZ_REASON_circuit_open : SZ_REASON_fail_closed;
         out->view.retry = open;

@@ -30,10 +30,6 @@ struct sz_limiter {
     } given_up[SZ_LIMITER_TABLES]; /* buckets, addresses, leases */
 };
 
-/* What the policy says when its store cannot be asked.  why: circuit_open, or the class of a failed call. */
-void sz_limiter_without_store(struct sz_limiter *limiter, const struct sz_limit_question *question, struct sz_mono now,
-                              enum sz_reason why, struct sz_span open, struct sz_limit_answer *out);
-
 /* Asks the script for up to `want` requests' worth.  As sz_limiter_ask. */
 int sz_limiter_ask_redis(struct sz_limit_op *op, uint64_t want) SZ_MUST_CHECK;
 

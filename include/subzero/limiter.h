@@ -46,6 +46,7 @@ struct sz_limit_answer {
     bool failed;               /* the store could not be asked: the policy decided */
     bool seen;                 /* view says how the bucket stands */
     enum sz_reason reason;     /* allowed, or why not; with failed and allow the class of the failure */
+    enum sz_reason failure;    /* with failed: circuit_open, or the class of the failure */
     struct sz_limit_view view; /* retry: also with `failed` */
 };
 
@@ -72,6 +73,10 @@ enum { SZ_LIMITER_ANSWERED = 1 };
 int sz_limiter_ask(struct sz_limiter *limiter, struct sz_redis *redis, struct sz_loop *loop,
                    const struct sz_limit_question *question, struct sz_mono deadline,
                    struct sz_limit_op *op) SZ_MUST_CHECK;
+/* What the policy says when the store cannot be asked, or is not to be asked again in this request.  why: circuit_open,
+ * or the class of the failed call; open: how long the breaker stays open. */
+void sz_limiter_without_store(struct sz_limiter *limiter, const struct sz_limit_question *question, struct sz_mono now,
+                              enum sz_reason why, struct sz_span open, struct sz_limit_answer *out);
 /* After it on_done will not run; the token may be spent.  No-op when nothing is under way. */
 void sz_limiter_cancel(struct sz_limit_op *op);
 

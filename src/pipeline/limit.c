@@ -45,6 +45,11 @@ static enum sz_reason ask(struct sz_txn *txn, bool *parked)
     enum sz_reason reason = sz_limit_key(txn, question.limit, question.kind, &question.key);
     if (reason != SZ_REASON_allowed)
         return reason;
+    if (run->failure != SZ_REASON_allowed) { /* it has failed this request once: nobody waits for it twice */
+        sz_limiter_without_store(txn->worker->gate->limiter, &question, sz_loop_now(txn->worker->loop), run->failure,
+                                 run->open, &run->op.answer);
+        return SZ_REASON_allowed;
+    }
     run->under_way = sz_limiter_ask(txn->worker->gate->limiter, txn->worker->redis, txn->worker->loop, &question,
                                     txn->deadline, &run->op) == 0;
     *parked = run->under_way;
@@ -110,8 +115,13 @@ static bool weigh(struct sz_txn *txn, enum sz_step *step)
     const struct sz_limit_answer *answer = &run->op.answer;
     run->answers[run->at] = *answer;
     count(txn, policy, answer);
-    if (policy->dry_run)
+    if (policy->dry_run) {
+        if (answer->failed) {
+            run->failure = answer->failure;
+            run->open = answer->view.retry;
+        }
         return false;
+    }
     if (!answer->allow) {
         txn->retry_after = answer->view.retry;
         *step = finish(txn, answer->reason, policy, false);
@@ -129,7 +139,7 @@ static struct sz_limit_run *begin(struct sz_txn *txn)
 {
     struct sz_limit_run *run = sz_pool_zalloc(txn->pool, sizeof(*run));
     run->txn = txn;
-    run->reason = SZ_REASON_allowed;
+    run->reason = run->failure = SZ_REASON_allowed;
     run->answers = sz_pool_zalloc(txn->pool, txn->match.route->limits_n * sizeof(*run->answers));
     return run;
 }

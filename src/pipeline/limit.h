@@ -14,6 +14,8 @@ struct sz_limit_run { /* of one request, in its memory */
     enum sz_reason reason;                  /* allowed, or what the outcome of all of them is */
     const struct sz_conf_rate_limit *whose; /* ... and which of them made it so */
     struct sz_limit_answer *answers;        /* one per limit of the route, up to `at` */
+    enum sz_reason failure;                 /* of the store, met by a dry run: it is not asked again; else allowed */
+    struct sz_span open;                    /* ... and how long its breaker stays open */
     bool second;                            /* the address has been asked, and now the visitor is */
     bool visitor_known, visitor_new;        /* by the cookie; drawn for this request */
     uint8_t visitor[SZ_VISITOR_ID];

@@ -64,15 +64,21 @@ static struct sz_slice visitor(struct sz_txn *txn, const struct sz_conf_route_li
 }
 
 /* Whatever has no value has one bucket for all who have none. */
-static enum sz_reason template(struct sz_txn *txn, const struct sz_conf_route_limit *limit, struct sz_slice *key) {
+static enum sz_reason by_template(struct sz_txn *txn, const struct sz_conf_route_limit *limit, struct sz_slice *key)
+{
     struct field field = {FIELD_TEMPLATE, SZ_NONE};
-    switch (sz_template_id(txn, &limit->key, TEMPLATE_MAX, &field.value)){
-        case SZ_RENDER_OK : case SZ_RENDER_ABSENT : case
-        SZ_RENDER_MISSING : *key = pack(txn, limit, SZ_BY_TEMPLATE, &field, 1);
+    switch (sz_template_id(txn, &limit->key, TEMPLATE_MAX, &field.value)) {
+    case SZ_RENDER_OK:
+    case SZ_RENDER_ABSENT:
+    case SZ_RENDER_MISSING:
+        *key = pack(txn, limit, SZ_BY_TEMPLATE, &field, 1);
         return SZ_REASON_allowed;
-        case SZ_RENDER_AMBIGUOUS : case SZ_RENDER_BAD_TEXT : case SZ_RENDER_TOO_LONG : break;
+    case SZ_RENDER_AMBIGUOUS:
+    case SZ_RENDER_BAD_TEXT:
+    case SZ_RENDER_TOO_LONG:
+        break;
     }
-return SZ_REASON_bad_request;
+    return SZ_REASON_bad_request;
 }
 
 enum sz_reason sz_limit_key(struct sz_txn *txn, const struct sz_conf_route_limit *limit, enum sz_limit_by kind,
@@ -90,7 +96,7 @@ enum sz_reason sz_limit_key(struct sz_txn *txn, const struct sz_conf_route_limit
         *key = visitor(txn, limit);
         break;
     case SZ_BY_TEMPLATE:
-        return template(txn, limit, key);
+        return by_template(txn, limit, key);
     }
     return SZ_REASON_allowed;
 }

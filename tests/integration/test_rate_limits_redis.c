@@ -27,7 +27,10 @@ static const char yaml[] =
     "  - {id: leased, match: {path: /leased}, public: true, upstream: up, rate_limit: leased}\n"
     "  - {id: open, match: {path: /open}, public: true, upstream: up, rate_limit: open}\n"
     "  - {id: mixed, match: {path: /mixed}, public: true, upstream: up, rate_limit: [open, ten]}\n"
+    "  - {id: trial, match: {path: /trial}, public: true, upstream: up, rate_limit: [trial, open]}\n"
     "rate_limits:\n"
+    "  trial: {algorithm: token_bucket, capacity: 9, refill: 0/1s, key: address, on_store_failure: closed, "
+    "dry_run: true}\n"
     "  ten: {algorithm: token_bucket, capacity: 10, refill: 0/1s, key: address, on_store_failure: closed}\n"
     "  window: {algorithm: sliding_window, limit: 20, window: 1h, key: address, on_store_failure: closed}\n"
     "  leased: {algorithm: token_bucket, capacity: 60, refill: 0/1s, key: address, lease: 5, on_store_failure: "
@@ -228,6 +231,20 @@ Test(rate_limits_redis, hanging_costs_its_timeout_and_then_nothing)
     cr_expect_lt(seen.took.us, 90000, "it was asked");
     usleep(1100000);
     expect("/open", 200, "circuit_open");
+    redis_continue(&server);
+}
+
+/* A dry run refuses nobody, and its failure is the request's: the next limit does not wait for the same Redis again. */
+Test(rate_limits_redis, one_request_waits_once)
+{
+    start_with(1, "100ms");
+    expect("/trial", 200, "");
+    redis_pause(&server);
+    expect("/trial", 200, "redis_timeout");
+    expect("/trial", 429, "emergency_local_limit");
+    for (int i = 0; i < 3; i++) /* two have failed, not four: the fifth failure opens the breaker */
+        expect("/ten", 503, "fail_closed");
+    expect("/ten", 503, "circuit_open");
     redis_continue(&server);
 }
 
