@@ -251,6 +251,28 @@ static bool all_done(void *arg)
     return true;
 }
 
+/* Asked 25 times a second, whatever it says: a denial takes nothing from what comes back. */
+Test(limiter, under_sustained_denial_the_script_admits_its_capacity_and_its_rate)
+{
+    static const uint64_t rates[] = {1, 2, 5};
+    char *script = with_clock(sz_lua_limit_bucket);
+    const uint64_t begin = UINT64_C(1767225600000000);
+    for (size_t k = 0; k < SZ_COUNT(rates); k++) {
+        char key[16];
+        uint64_t admitted = 0;
+        int64_t out[5];
+        snprintf(key, sizeof(key), "{rate%zu}", k);
+        bucket(10, rates[k], SZ_SEC(1), 1);
+        for (uint64_t us = 0; us <= 12000000; us += 40000) {
+            cr_assert_eq(run_script(script, key, begin + us, 1, out), 4);
+            admitted += (uint64_t)out[0];
+            cr_assert_leq(admitted, 10 + us * rates[k] / 1000000);
+        }
+        cr_expect_eq(admitted, 10 + 12 * rates[k]);
+    }
+    free(script);
+}
+
 Test(limiter, racing_questions_admit_exactly_the_capacity)
 {
     static struct ask asks[ASKS];
