@@ -24,7 +24,8 @@ def measure(cell, options, build=BUILD):
         options = argparse.Namespace(**dict(vars(options), seconds=getattr(cell, "SECONDS", 3)))
     with tempfile.TemporaryDirectory(prefix="subzero-bench.") as scratch:
         os.chmod(scratch, 0o755)
-        work = getattr(cell, "smoke", cell.run) if options.smoke else cell.run
+        own = getattr(cell, "smoke", None)  # a module of that name may have been imported there
+        work = own if options.smoke and callable(own) else cell.run
         return work(servers.Bench(ROOT, build, scratch, say), options)
 
 

@@ -4,7 +4,6 @@ from perf.bench import load, procs, servers
 
 NAME = "P2"
 TITLE = "proxying a small response on an L1 hit, against h2o's own proxy and nginx proxy_pass"
-SMOKE = True
 BARS = [
     {"figure": "cpu_ratio_vs_h2o", "bar": 1.0, "beyond": 1.2, "better": "higher", "what": "h2o proxy's CPU per request / ours"},
     {"figure": "cpu_ratio_vs_nginx", "bar": 0.85, "beyond": 1.0, "better": "higher", "what": "nginx's CPU per request / ours"},
