@@ -1,7 +1,7 @@
 -- wrk script: asks about /documents/SALT-N, where N changes with each hundredth request, as a forward proxy would ask.
 -- Prints one JSON line at the end, as requests.lua does, and the keys that have had their hundred.
 local salt = assert(os.getenv("BENCH_SALT"))
-local sent = 0
+sent = 0 -- global: thread:get sees no local
 local thread
 
 function setup(t)

@@ -74,7 +74,8 @@ def spent(side, server, salt, sent):
     if side == "b1":
         return
     whole = sent // PER_KEY - 1
-    for n in sorted({0, whole // 2, whole - 1} & set(range(whole))):
+    # Key 0 has had ninety-nine: wrk calls request() once for itself, before it connects.
+    for n in sorted({1, whole // 2, whole - 1} & set(range(1, whole))):
         status, answer = load.once(server.port, ask(f"{salt}-{n}"))
         if status not in (429, 403):  # nginx's dialect says 403 for it
             raise RuntimeError(f"{side}: a key that had its {PER_KEY} admits one more: {answer!r}")

@@ -78,7 +78,8 @@ static bool did(struct sz_fga_hub *hub, const char *method, const char *target, 
 #define MODEL                                                                                                  \
     "{\"schema_version\":\"1.1\",\"type_definitions\":[{\"type\":\"user\"},{\"type\":\"doc\",\"relations\":{"  \
     "\"viewer\":{\"this\":{}}},\"metadata\":{\"relations\":{\"viewer\":{\"directly_related_user_types\":["     \
-    "{\"type\":\"user\"},{\"type\":\"user\",\"condition\":\"c\"}]}}}}],\"conditions\":{\"c\":{\"name\":\"c\"," \
+    "{\"type\":\"user\"},{\"type\":\"user\",\"condition\":\"over\"}]}}}}],\"conditions\":{\"over\":{\"name\":" \
+    "\"over\","                                                                                                \
     "\"expression\":\"x > 1\",\"parameters\":{\"x\":{\"type_name\":\"TYPE_NAME_INT\"}}}}}"
 
 /* A store with its model; its id. */
@@ -126,7 +127,7 @@ static char *changes_of(struct sz_fga_hub *hub, const char *id)
     return call(hub, "GET", target, "", &status);
 }
 
-#define CONDITION ",\"condition\":{\"name\":\"c\",\"context\":{\"x\":5}}"
+#define CONDITION ",\"condition\":{\"name\":\"over\",\"context\":{\"x\":5}}"
 
 Test(fga_stores, what_was_written_is_there_after_a_restart_and_after_shortening)
 {
