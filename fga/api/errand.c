@@ -28,6 +28,8 @@ struct line { /* who waits for threads of one kind */
 struct sz_errands {
     pthread_mutex_t lock;
     struct line at_once, later;
+    struct sz_errand *awaited; /* by loops */
+    pthread_cond_t posted;
     int nice; /* of the threads of at_once */
     void (*after)(void *arg);
     void *arg;
@@ -48,6 +50,7 @@ struct sz_errands *sz_errands_new(const struct sz_errands_conf *conf)
     struct sz_errands *q = sz_xcalloc(1, sizeof(*q));
     SZ_ASSERT(conf->threads >= 1);
     pthread_mutex_init(&q->lock, NULL);
+    pthread_cond_init(&q->posted, NULL);
     line_init(&q->at_once, q, conf->threads, conf->most);
     line_init(&q->later, q, conf->long_threads, conf->long_most);
     q->nice = conf->nice;
@@ -56,6 +59,27 @@ struct sz_errands *sz_errands_new(const struct sz_errands_conf *conf)
     q->after = conf->after;
     q->arg = conf->arg;
     return q;
+}
+
+/* ---- who is waited for; all under the lock ---- */
+
+static void await(struct sz_errands *q, struct sz_errand *e)
+{
+    e->before = NULL;
+    e->after = q->awaited;
+    if (q->awaited != NULL)
+        q->awaited->before = e;
+    q->awaited = e;
+}
+
+static void await_no_more(struct sz_errand *e)
+{
+    if (e->before != NULL)
+        e->before->after = e->after;
+    else
+        e->on->awaited = e->after;
+    if (e->after != NULL)
+        e->after->before = e->before;
 }
 
 /* ---- the threads' side ---- */
@@ -67,7 +91,9 @@ void sz_errand_finish(struct sz_errand *e)
     bool wanted = e->loop != NULL && !e->cancelled;
     if (wanted) {
         e->posted = true;
+        await_no_more(e);
         sz_loop_post(e->loop, &e->msg); /* under the lock: after a cancel the loop may be gone */
+        pthread_cond_broadcast(&q->posted);
     }
     pthread_mutex_unlock(&q->lock);
     if (!wanted)
@@ -76,7 +102,8 @@ void sz_errand_finish(struct sz_errand *e)
 
 bool sz_errand_wanted(struct sz_errand *e)
 {
-    return !atomic_load_explicit(&e->cancelled, memory_order_relaxed);
+    return !atomic_load_explicit(&e->cancelled, memory_order_relaxed) &&
+           !atomic_load_explicit(&e->hurried, memory_order_relaxed);
 }
 
 static struct sz_errand *take(struct line *line)
@@ -210,6 +237,8 @@ static bool add(struct sz_errands *q, struct sz_errand *e, unsigned most)
     e->msg.on_msg = on_msg;
     pthread_mutex_lock(&q->lock);
     bool taken = join(&q->at_once, e, most);
+    if (taken && e->loop != NULL)
+        await(q, e);
     pthread_mutex_unlock(&q->lock);
     return taken;
 }
@@ -230,7 +259,32 @@ void sz_errand_cancel(struct sz_errand *e)
     struct sz_errands *q = e->on;
     pthread_mutex_lock(&q->lock);
     e->cancelled = true;
+    if (!e->posted)
+        await_no_more(e);
     pthread_mutex_unlock(&q->lock);
+}
+
+/* Under the lock.  True: there are some. */
+static bool hurry(struct sz_errands *q, const struct sz_loop *loop)
+{
+    bool any = false;
+    for (struct sz_errand *e = q->awaited; e != NULL; e = e->after) {
+        e->hurried = e->hurried || e->loop == loop;
+        any = any || e->loop == loop;
+    }
+    return any;
+}
+
+bool sz_errands_settle(struct sz_errands *q, struct sz_loop *loop)
+{
+    bool any = false;
+    pthread_mutex_lock(&q->lock);
+    while (hurry(q, loop)) {
+        any = true;
+        pthread_cond_wait(&q->posted, &q->lock);
+    }
+    pthread_mutex_unlock(&q->lock);
+    return any;
 }
 
 static void end_line(struct sz_errands *q, struct line *line)
@@ -252,6 +306,7 @@ void sz_errands_free(struct sz_errands **errands)
         return;
     end_line(q, &q->at_once); /* first: it makes long ones, and starts their threads */
     end_line(q, &q->later);
+    pthread_cond_destroy(&q->posted);
     pthread_mutex_destroy(&q->lock);
     free(q);
 }

@@ -35,8 +35,10 @@ struct sz_errand { /* zeroed, then the functions set; heap, embedded in whatever
     struct sz_errands *on;
     struct sz_loop *loop; /* NULL: nobody waits */
     struct sz_errand *next;
+    struct sz_errand *after, *before; /* among those that a loop waits for; under the queue's lock */
     struct sz_msg msg;
     bool posted;           /* under the queue's lock */
+    atomic_bool hurried;   /* written under it: its loop ends */
     atomic_bool cancelled; /* written under it */
     bool is_long;          /* its thread's */
 };
@@ -59,6 +61,11 @@ bool sz_errand_start(struct sz_errands *errands, struct sz_errand *e) SZ_MUST_CH
 void sz_errand_push(struct sz_errands *errands, struct sz_errand *e);
 /* The loop that started it, before done ran; the errand is not the caller's any more. */
 void sz_errand_cancel(struct sz_errand *e);
+/*
+ * The loop ends: what it started and did not cancel stops being wanted, and is waited for.  Then all its messages are
+ * in the loop's inbox.  True: something had to be waited for.
+ */
+bool sz_errands_settle(struct sz_errands *errands, struct sz_loop *loop) SZ_MUST_CHECK;
 /* Asked on the thread: whether somebody still waits. */
 bool sz_errand_wanted(struct sz_errand *e);
 /* After SZ_ERRAND_HELD: the thread that runs the errands. */

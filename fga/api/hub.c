@@ -79,6 +79,13 @@ static void destroy(struct sz_fga_store *store)
     free(store);
 }
 
+bool sz_fga_hub_settle(struct sz_fga_hub *hub, struct sz_loop *loop)
+{
+    bool any = sz_errands_settle(hub->pool, loop);
+    any = sz_errands_settle(hub->streams, loop) || any;
+    return sz_errands_settle(hub->writer, loop) || any;
+}
+
 void sz_fga_hub_free(struct sz_fga_hub **hubp)
 {
     struct sz_fga_hub *hub = *hubp;

@@ -32,6 +32,12 @@ void sz_fga_hub_free(struct sz_fga_hub **hub);
  */
 int sz_fga_hub_open(struct sz_fga_hub *hub, const char *state_dir, struct sz_text *why) SZ_MUST_CHECK;
 
+/*
+ * A loop has run for the last time: long checks that it began for nobody in particular (a decision that many wait for)
+ * are broken off, as unavailable.  Then their messages are in its inbox: it runs once more.  True: after that, again.
+ */
+bool sz_fga_hub_settle(struct sz_fga_hub *hub, struct sz_loop *loop) SZ_MUST_CHECK;
+
 struct sz_fga_health {
     size_t stores;
     bool durable, broken; /* broken: the log could not be written or synced, nothing is written until a restart */

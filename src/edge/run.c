@@ -65,6 +65,17 @@ static void on_worker_gone(struct sz_msg *msg, struct sz_loop *loop)
         end_service(server->service);
 }
 
+/* What nobody waits for any more may still be under way for this loop, and would post to it when it is gone. */
+static void settle(struct sz_edge_thread *thread)
+{
+    bool again;
+    do {
+        again = sz_fga_hub_settle(thread->server->fga, thread->loop);
+        sz_loop_stop(thread->loop);
+        sz_loop_run(thread->loop);
+    } while (again);
+}
+
 static void *worker_main(void *arg)
 {
     struct sz_edge_thread *thread = arg;
@@ -75,6 +86,8 @@ static void *worker_main(void *arg)
     snprintf(name, sizeof(name), "worker-%u", thread->index);
     pthread_setname_np(pthread_self(), name);
     sz_loop_run(thread->loop);
+    if (server->fga != NULL)
+        settle(thread);
     sz_thread_fini(thread);
     gone->on_msg = on_worker_gone;
     atomic_fetch_sub(&server->threads_running, 1);

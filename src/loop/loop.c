@@ -8,6 +8,7 @@
 #include "loop/loop.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -40,6 +41,7 @@ int sz_loop_init(struct sz_loop *loop, unsigned index, void (*read_clock)(struct
 {
     memset(loop, 0, sizeof(*loop));
     atomic_init(&loop->inbox, NULL);
+    atomic_init(&loop->pokes, 0);
     atomic_init(&loop->stop, false);
     loop->index = index;
     loop->read_clock = read_clock;
@@ -61,6 +63,8 @@ int sz_loop_init(struct sz_loop *loop, unsigned index, void (*read_clock)(struct
 
 void sz_loop_fini(struct sz_loop *loop)
 {
+    while (atomic_load_explicit(&loop->pokes, memory_order_acquire) != 0)
+        sched_yield();
     while (loop->deferred.next != &loop->deferred)
         ring_leave(loop->deferred.next);
     sz_heap_fini(&loop->timers);
@@ -144,6 +148,20 @@ void sz_defer_cancel(struct sz_defer *defer)
         ring_leave(defer);
 }
 
+/*
+ * What is posted, or the stop, may be the last that the loop does: it can end before the other thread has woken it.
+ * sz_loop_fini waits for such threads.
+ */
+static void begin_poke(struct sz_loop *loop)
+{
+    atomic_fetch_add_explicit(&loop->pokes, 1, memory_order_relaxed);
+}
+
+static void end_poke(struct sz_loop *loop)
+{
+    atomic_fetch_sub_explicit(&loop->pokes, 1, memory_order_release);
+}
+
 static void wake_up(struct sz_loop *loop)
 {
     /* EAGAIN means that the counter is full, so the loop is awake anyway. */
@@ -156,6 +174,7 @@ static void wake_up(struct sz_loop *loop)
 
 void sz_loop_post(struct sz_loop *loop, struct sz_msg *msg)
 {
+    begin_poke(loop);
     struct sz_msg *first = atomic_load_explicit(&loop->inbox, memory_order_relaxed);
     do {
         msg->next = first;
@@ -164,12 +183,15 @@ void sz_loop_post(struct sz_loop *loop, struct sz_msg *msg)
     /* Whoever posts into an empty inbox wakes; the loop empties it only after it has cleared the wake-up. */
     if (first == NULL)
         wake_up(loop);
+    end_poke(loop);
 }
 
 void sz_loop_stop(struct sz_loop *loop)
 {
+    begin_poke(loop);
     atomic_store_explicit(&loop->stop, true, memory_order_release);
     wake_up(loop);
+    end_poke(loop);
 }
 
 void sz_loop_turn_begin(struct sz_loop *loop)

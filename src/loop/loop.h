@@ -18,7 +18,8 @@ struct sz_loop {
     /* Any thread. */
     _Atomic(struct sz_msg *) inbox; /* newest first */
     atomic_bool stop;
-    int wake; /* eventfd, in `epoll` */
+    atomic_uint pokes; /* threads that are about to touch `wake` */
+    int wake;          /* eventfd, in `epoll` */
 
     /* The loop's thread. */
     _Alignas(SZ_CACHE_LINE) int epoll; /* wake and all watches */

@@ -3,6 +3,7 @@
 #include <semaphore.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "fake/loop.h"
 #include "fga/api/errand.h"
@@ -21,7 +22,7 @@ struct world {
 struct job {
     struct sz_errand errand;
     struct world *w;
-    bool is_long, was_crowded;
+    bool is_long, was_crowded, patient; /* patient: for as long as somebody wants it */
 };
 
 static enum sz_errand_end run(struct sz_errand *e)
@@ -32,8 +33,12 @@ static enum sz_errand_end run(struct sz_errand *e)
     if (!e->is_long)
         return SZ_ERRAND_LONG;
     sem_post(&job->w->at_gate);
-    while (sem_wait(&job->w->gate) != 0)
-        continue;
+    if (job->patient)
+        while (sz_errand_wanted(e))
+            usleep(1000);
+    else
+        while (sem_wait(&job->w->gate) != 0)
+            continue;
     return SZ_ERRAND_DONE;
 }
 
@@ -54,14 +59,20 @@ static void free_job(struct sz_errand *e)
     free(SZ_CONTAINER(e, struct job, errand));
 }
 
-static struct job *start(struct world *w, bool is_long)
+static struct job *start_job(struct world *w, bool is_long, bool patient)
 {
     struct job *job = calloc(1, sizeof(*job));
     job->errand = (struct sz_errand){.run = run, .crowded = crowded, .done = done, .free = free_job, .loop = w->loop};
     job->w = w;
     job->is_long = is_long;
+    job->patient = patient;
     cr_assert(sz_errand_start(w->errands, &job->errand));
     return job;
+}
+
+static struct job *start(struct world *w, bool is_long)
+{
+    return start_job(w, is_long, false);
 }
 
 static void open_world(struct world *w)
@@ -144,4 +155,24 @@ Test(errand, who_leaves_is_told_nothing)
     sz_errand_cancel(&waits->errand);
     close_world(&w);
     cr_expect_eq(w.done, 1 + LONG_THREADS);
+}
+
+/* An errand that nobody cancels, because whoever asked is gone, must not post to a loop that is no more. */
+Test(errand, a_loop_that_ends_gets_everything_back_first)
+{
+    struct world w;
+    open_world(&w);
+    struct sz_loop *other = fake_loop_new(1);
+    for (int i = 0; i < LONG_THREADS + 1; i++)
+        start_job(&w, true, true);
+    while (sem_wait(&w.at_gate) != 0)
+        continue;
+    cr_expect_not(sz_errands_settle(w.errands, other));
+    cr_expect_eq(w.done, 0);
+    cr_expect(sz_errands_settle(w.errands, w.loop));
+    fake_loop_settle(w.loop);
+    cr_expect_eq(w.done, LONG_THREADS + 1);
+    cr_expect_not(sz_errands_settle(w.errands, w.loop));
+    fake_loop_free(&other);
+    close_world(&w);
 }

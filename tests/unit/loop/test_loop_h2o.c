@@ -163,6 +163,43 @@ Test(loop_h2o, a_stop_from_another_thread_wakes_the_sleeper)
     pthread_join(thread, NULL);
 }
 
+static void stop_by_message(struct sz_msg *msg, struct sz_loop *to)
+{
+    (void)msg;
+    sz_loop_stop(to);
+}
+
+static void stay_awake(struct sz_defer *defer)
+{
+    sz_defer_start(sz_loop_current(), defer);
+}
+
+static struct sz_loop *short_lived;
+
+static void *post_the_last(void *arg)
+{
+    sz_loop_post(short_lived, arg);
+    return NULL;
+}
+
+/* A loop that is awake finds a message before its sender has woken it, and ends: the sender must not touch it then. */
+Test(loop_h2o, a_message_may_be_the_loop_s_last)
+{
+    for (int i = 0; i < 3000; i++) {
+        pthread_t thread;
+        struct sz_msg msg = {.on_msg = stop_by_message};
+        struct sz_defer busy = {.on_run = stay_awake};
+        short_lived = sz_loop_new(1);
+        cr_assert_not_null(short_lived);
+        sz_defer_start(short_lived, &busy);
+        cr_assert_eq(pthread_create(&thread, NULL, post_the_last, &msg), 0);
+        sz_loop_run(short_lived);
+        sz_defer_cancel(&busy);
+        sz_loop_free(&short_lived);
+        pthread_join(thread, NULL);
+    }
+}
+
 static void on_signal(int number)
 {
     (void)number;
