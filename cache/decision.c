@@ -256,7 +256,7 @@ static void learn(struct work *w, const struct sz_authz_answer *answer)
         struct sz_span took = sz_between(w->asked, sz_loop_now(w->loop));
         struct sz_span left = {(allowed ? conf->ttl : conf->negative_ttl).us - took.us};
         if (left.us > 0)
-            conf->l2->put(conf->l2, w->loop, w->fields, allowed, left);
+            conf->l2->put(conf->l2, w->loop, w->fields, allowed, took, left);
     }
     finish(w, answer);
 }

@@ -42,9 +42,9 @@ struct sz_decision_l2_op {
 struct sz_decision_l2 {
     /* False: nothing will be called (no L2 at this moment): go on to the source. */
     bool (*get)(struct sz_decision_l2 *l2, struct sz_loop *loop, struct sz_slice fields, struct sz_decision_l2_op *op);
-    /* Fire and forget. */
+    /* Fire and forget.  It was asked `age` ago, and counts for `left` from now on. */
     void (*put)(struct sz_decision_l2 *l2, struct sz_loop *loop, struct sz_slice fields, bool allowed,
-                struct sz_span ttl);
+                struct sz_span age, struct sz_span left);
 };
 
 struct sz_decisions_conf {

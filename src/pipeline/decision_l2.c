@@ -59,19 +59,19 @@ static bool get(struct sz_decision_l2 *face, struct sz_loop *loop, struct sz_sli
 }
 
 static void put(struct sz_decision_l2 *face, struct sz_loop *loop, struct sz_slice fields, bool allowed,
-                struct sz_span ttl)
+                struct sz_span age, struct sz_span left)
 {
     struct sz_decisions_shared *shared = SZ_CONTAINER(face, struct sz_decisions_shared, face);
     struct sz_redis *redis = redis_of(shared, loop);
-    int64_t now = sz_loop_wall(loop).us;
+    int64_t now = sz_loop_wall(loop).us, asked = now - age.us;
     struct sz_l2_name name;
     char plain[BYTES] = {VERSION, (char)allowed};
     if (redis == NULL)
         return;
     for (size_t i = 0; i < 8; i++)
-        plain[2 + i] = (char)((uint64_t)now >> 8 * i);
+        plain[2 + i] = (char)((uint64_t)asked >> 8 * i);
     sz_l2_name(shared->l2, KIND, &fields, 1, &name);
-    sz_l2_put(shared->l2, redis, loop, KIND, &name, sz_slice(plain, sizeof(plain)), (struct sz_wall){now + ttl.us});
+    sz_l2_put(shared->l2, redis, loop, KIND, &name, sz_slice(plain, sizeof(plain)), (struct sz_wall){now + left.us});
 }
 
 struct sz_decisions_shared *sz_decisions_shared_new(struct sz_l2 *l2)

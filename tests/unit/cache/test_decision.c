@@ -343,7 +343,7 @@ static struct {
     bool down;
     unsigned gets, puts;
     bool put_allowed;
-    struct sz_span put_ttl;
+    struct sz_span put_age, put_left;
     char fields[1024];
     size_t fields_n;
 } second;
@@ -361,13 +361,14 @@ static bool l2_get(struct sz_decision_l2 *l2, struct sz_loop *loop, struct sz_sl
 }
 
 static void l2_put(struct sz_decision_l2 *l2, struct sz_loop *loop, struct sz_slice fields, bool allowed,
-                   struct sz_span ttl)
+                   struct sz_span age, struct sz_span left)
 {
     (void)l2;
     (void)loop;
     second.puts++;
     second.put_allowed = allowed;
-    second.put_ttl = ttl;
+    second.put_age = age;
+    second.put_left = left;
     cr_assert(sz_eq(fields, sz_slice(second.fields, second.fields_n)));
 }
 
@@ -422,7 +423,8 @@ Test(decision_l2, not_found_the_source_is_asked_and_tells_it)
     cr_assert_eq(c.op.answer.outcome, SZ_AUTHZ_DENIED);
     cr_assert_eq(second.puts, 1);
     cr_assert_not(second.put_allowed);
-    cr_assert_eq(second.put_ttl.us, 1500000);
+    cr_assert_eq(second.put_age.us, 500000, "as old there as it is here");
+    cr_assert_eq(second.put_left.us, 1500000);
 }
 
 Test(decision_l2, without_it_all_goes_on)
