@@ -92,6 +92,9 @@ int sz_audit_commit(struct sz_audit *audit, struct sz_audit_port *port, const st
 /* Whoever waited has left: on_done will not run.  No-op when not waiting. */
 void sz_audit_wait_cancel(struct sz_audit_wait *wait);
 bool sz_audit_required(const struct sz_audit *audit); /* false for NULL */
+/* An address as the journal writes it, for an object that holds one: itself, or its pseudonym.  Its length. */
+enum { SZ_AUDIT_ADDRESS = 64 };
+size_t sz_audit_address(const struct sz_audit *audit, struct sz_addr address, char out[SZ_AUDIT_ADDRESS]);
 
 /* ---- reading: a loop asks, two threads read ------------------------------------------------------------------ */
 

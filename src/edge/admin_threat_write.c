@@ -30,6 +30,7 @@
 struct pending {
     struct sz_threat_op op;
     struct sz_admin_write *write;
+    const struct sz_audit *audit;
     struct sz_threat_record record; /* made 0: a block is lifted */
     unsigned fresh;                 /* status when it is new */
 };
@@ -42,17 +43,17 @@ static void refuse(struct sz_admin_write *write, unsigned status, const char *de
     sz_admin_write_refuse(write, status, reason, detail);
 }
 
-/* For the journal: an address as it is, a subject by its name. */
+/* For the journal, which has its way of naming an address and a subject. */
 static void tell_journal(const struct pending *pending)
 {
     const struct sz_threat_record *r = &pending->record;
     bool lifts = r->made.us == 0;
-    char id[20], address[SZ_ADDR_TEXT];
+    char id[20], address[SZ_AUDIT_ADDRESS];
     struct sz_text object;
     snprintf(id, sizeof(id), "%016llx", (unsigned long long)pending->op.id);
     sz_text_set(&object, "%s", id);
     if (!lifts && !r->is_subject)
-        sz_text_add(&object, " of %.*s", (int)sz_addr_format(r->addr, address), address);
+        sz_text_add(&object, " of %.*s", (int)sz_audit_address(pending->audit, r->addr, address), address);
     sz_admin_write_about(pending->write, lifts ? SZ_AUDIT_UNBLOCK : SZ_AUDIT_BLOCK,
                          r->is_event ? "threat.event"
                          : lifts     ? "threat.unblock"
@@ -245,6 +246,7 @@ typedef bool read_fn(const json_t *object, const struct sz_conf *conf, struct sz
 
 static void add(struct sz_server *server, struct pending *pending)
 {
+    pending->audit = server->gate.audit;
     sz_threat_store_add(server->threat_store, &pending->record, &pending->op); /* answers after this turn */
     if (pending->record.is_event)
         judge(server, &pending->record);

@@ -98,6 +98,33 @@ Test(threat_admin, a_block_by_hand_outlives_kill_9, .init = setup, .fini = teard
     expect("203.0.113.6", bob, 403, "threat_blocked");
 }
 
+/* A journal of pseudonyms has an address nowhere in clear: not where it is from, and not in what was done to it. */
+Test(threat_admin, a_journal_of_pseudonyms_names_no_blocked_address, .timeout = 60)
+{
+    static const char audited[] =
+        "listen: [{address: \"127.0.0.1:{port}\"}]\n"
+        "admin: {address: \"127.0.0.1:{admin}\"}\n"
+        "log: {access: off}\n"
+        "threat: {mode: enforce}\n"
+        "audit: {path: \"{dir}/audit\", pseudonyms: true, pseudonym_key_file: \"{dir}/names.key\"}\n"
+        "upstreams: {up: {urls: [\"http://127.0.0.1:{upstream}\"]}}\n"
+        "routes: [{id: doc, match: {path: \"/doc/*\"}, public: true, upstream: up}]\n";
+    struct http1_response r = {0};
+    (void)scratch_printf("names.key", "%s\n", "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=");
+    cr_assert(gateway_start(&gateway, audited, 9));
+    cr_expect_eq(admin("POST", "/threat/blocks", NULL, "{\"address\":\"203.0.113.5\",\"ttl\":60}", NULL), 201);
+    cr_expect_eq(http1_exchange(gateway.admin,
+                                SZ_S("GET /audit?limit=100 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+                                &r),
+                 200);
+    cr_expect(r.body.p != NULL && strstr(r.body.p, "threat.block") != NULL && strstr(r.body.p, " of p-") != NULL, "%s",
+              r.body.p);
+    cr_expect(r.body.p != NULL && strstr(r.body.p, "203.0.113") == NULL, "%s", r.body.p);
+    http1_response_fini(&r);
+    stop_gateway(&gateway);
+    scratch_remove();
+}
+
 Test(threat_admin, events_of_the_provider_raise_a_subject, .init = setup, .fini = teardown, .timeout = 60)
 {
     const char event[] = "{\"type\":\"mfa_push\",\"subject\":\"alice\"}";

@@ -36,6 +36,7 @@ void sz_audit_format(struct sz_buf *out, const struct sz_audit_event *event, con
 
 struct sz_secret;
 /* The pseudonym of a name: "p-" and 32 hex digits.  kind: 's' subject, 'a' address, 'c' client. */
-void sz_audit_pseudonym(const struct sz_secret *key, char kind, struct sz_slice name, char out[34]);
+enum { SZ_AUDIT_PSEUDONYM = 34 };
+void sz_audit_pseudonym(const struct sz_secret *key, char kind, struct sz_slice name, char out[SZ_AUDIT_PSEUDONYM]);
 
 #endif

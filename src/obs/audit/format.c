@@ -157,7 +157,7 @@ static void put_text(struct line *line, enum sz_audit_text which, struct sz_slic
     put(line, SZ_S("\""));
 }
 
-void sz_audit_pseudonym(const struct sz_secret *key, char kind, struct sz_slice name, char out[34])
+void sz_audit_pseudonym(const struct sz_secret *key, char kind, struct sz_slice name, char out[SZ_AUDIT_PSEUDONYM])
 {
     struct sz_buf text = {0};
     uint8_t mac[32];

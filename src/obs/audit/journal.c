@@ -77,6 +77,18 @@ bool sz_audit_required(const struct sz_audit *audit)
     return audit != NULL && audit->conf->required;
 }
 
+size_t sz_audit_address(const struct sz_audit *audit, struct sz_addr address, char out[SZ_AUDIT_ADDRESS])
+{
+    char text[SZ_ADDR_TEXT];
+    size_t n = sz_addr_format(address, text);
+    if (audit != NULL && audit->conf->pseudonyms) {
+        sz_audit_pseudonym(&audit->conf->pseudonym_key, 'a', sz_slice(text, n), out);
+        return SZ_AUDIT_PSEUDONYM;
+    }
+    memcpy(out, text, n);
+    return n;
+}
+
 struct sz_audit_port *sz_audit_port_open(struct sz_audit *audit, struct sz_loop *loop)
 {
     if (audit == NULL)
