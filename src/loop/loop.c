@@ -149,8 +149,8 @@ void sz_defer_cancel(struct sz_defer *defer)
 }
 
 /*
- * What is posted, or the stop, may be the last that the loop does: it can end before the other thread has woken it.
- * sz_loop_fini waits for such threads.
+ * A loop that is awake, or ends, takes a message before its sender has woken it, and may be gone by then: sz_loop_fini
+ * waits for whoever is between the two.
  */
 static void begin_poke(struct sz_loop *loop)
 {

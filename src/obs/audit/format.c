@@ -172,7 +172,7 @@ void sz_audit_pseudonym(const struct sz_secret *key, char kind, struct sz_slice 
 static void put_texts(struct line *line, const struct sz_audit_event *e, const struct sz_secret *pseudonyms)
 {
     for (unsigned i = 0; i < SZ_AUDIT_TEXTS; i++) {
-        char pseudonym[34];
+        char pseudonym[SZ_AUDIT_PSEUDONYM];
         struct sz_slice value = e->text[i];
         if (value.p == NULL)
             continue;
@@ -191,7 +191,7 @@ static void put_address(struct line *line, struct sz_addr address, const struct 
         char text[SZ_ADDR_TEXT];
         size_t n = sz_addr_format(address, text);
         memo->address = address;
-        memo->address_n = (uint8_t)(pseudonyms != NULL ? 34 : n);
+        memo->address_n = (uint8_t)(pseudonyms != NULL ? SZ_AUDIT_PSEUDONYM : n);
         if (pseudonyms != NULL)
             sz_audit_pseudonym(pseudonyms, 'a', sz_slice(text, n), memo->address_text);
         else

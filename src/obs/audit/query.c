@@ -54,11 +54,11 @@ static size_t bound_of(enum sz_audit_field field)
 static struct sz_slice pseudonym(struct sz_audit_query *query, enum sz_audit_field field, struct sz_slice value)
 {
     bool named = field == SZ_AUDIT_BY_SUBJECT || field == SZ_AUDIT_BY_ADDRESS;
-    if (query->pseudonyms == NULL || !named || (value.n == 34 && sz_starts_with(value, SZ_S("p-"))))
+    if (query->pseudonyms == NULL || !named || (value.n == SZ_AUDIT_PSEUDONYM && sz_starts_with(value, SZ_S("p-"))))
         return value;
-    char *text = sz_pool_alloc(&query->arena.pool, 34);
+    char *text = sz_pool_alloc(&query->arena.pool, SZ_AUDIT_PSEUDONYM);
     sz_audit_pseudonym(query->pseudonyms, field == SZ_AUDIT_BY_SUBJECT ? 's' : 'a', value, text);
-    return sz_slice(text, 34);
+    return sz_slice(text, SZ_AUDIT_PSEUDONYM);
 }
 
 static int set_field(struct sz_audit_query *query, enum sz_audit_field field, struct sz_slice value,
